@@ -1,0 +1,1 @@
+"""viewkeeper: incremental materialized views for Apache Spark."""

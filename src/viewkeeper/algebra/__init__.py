@@ -1,0 +1,87 @@
+"""The bag algebra and the papers' change rules, usable on their own.
+
+>>> from viewkeeper import algebra as al
+>>> R, S = al.table("R", ["a", "b"]), al.table("S", ["a", "b"])
+>>> q = (R.select("a > 1") - S).project(["a"]).distinct()
+>>> print(q)
+ε(Π[a](σ[a > 1](R) ∸ S))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from viewkeeper.algebra.changes.change import Change, change
+from viewkeeper.algebra.changes.glt97 import as_set
+from viewkeeper.algebra.changes.propagation import Pair
+from viewkeeper.algebra.changes.signed import net, signed
+from viewkeeper.algebra.changes.transactions import (
+    Statement,
+    Transaction,
+    delete,
+    insert,
+    transaction,
+    update,
+    violations,
+)
+from viewkeeper.algebra.cost import Cost, cost
+from viewkeeper.algebra.meaning import evaluate
+from viewkeeper.algebra.nodes import Empty, Literal, Query, Table
+from viewkeeper.algebra.reading import parse
+from viewkeeper.algebra.scope import Column
+from viewkeeper.algebra.walk import size, tables
+
+__all__ = [
+    "Change",
+    "Cost",
+    "Pair",
+    "Query",
+    "Statement",
+    "Table",
+    "Transaction",
+    "as_set",
+    "change",
+    "cost",
+    "delete",
+    "empty",
+    "evaluate",
+    "insert",
+    "literal",
+    "net",
+    "parse",
+    "signed",
+    "size",
+    "table",
+    "tables",
+    "transaction",
+    "update",
+    "violations",
+]
+
+
+def table(name: str, columns: Sequence[str]) -> Table:
+    """A stored bag of rows.
+
+    >>> table("R", ["a", "b"]).columns
+    ('a', 'b')
+    """
+    return Table(name, tuple(columns), "")
+
+
+def empty(columns: Sequence[str]) -> Query:
+    """∅, the query without rows.
+
+    >>> print(empty(["a", "b"]))
+    ∅[a, b]
+    """
+    return Empty(tuple(Column(c) for c in columns))
+
+
+def literal(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Query:
+    """The given rows, as often as they are given.
+
+    >>> print(literal(["a", "b"], [(1, None), (1, None)]))
+    {(1, NULL), (1, NULL)}[a, b]
+    """
+    return Literal(tuple(columns), tuple(tuple(row) for row in rows))

@@ -1,0 +1,1 @@
+"""The papers' change rules: one module per paper, one ``match`` per figure."""

@@ -30,14 +30,20 @@ from viewkeeper.algebra.meaning import evaluate
 from viewkeeper.algebra.nodes import Empty, Literal, Query, Table
 from viewkeeper.algebra.reading import parse
 from viewkeeper.algebra.scope import Column
+from viewkeeper.algebra.simplify.facts import Facts, ForeignKey
+from viewkeeper.algebra.simplify.rewrite import Step, simplify, simplify_all
+from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import size, tables
 
 __all__ = [
     "Change",
     "Cost",
+    "Facts",
+    "ForeignKey",
     "Pair",
     "Query",
     "Statement",
+    "Step",
     "Table",
     "Transaction",
     "as_set",
@@ -51,9 +57,12 @@ __all__ = [
     "net",
     "parse",
     "signed",
+    "simplify",
+    "simplify_all",
     "size",
     "table",
     "tables",
+    "to_sql",
     "transaction",
     "update",
     "violations",

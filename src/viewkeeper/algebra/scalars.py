@@ -75,11 +75,19 @@ Scalar = Union[Col, Const, Call, Opaque]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Agg(Value):
-    """An aggregate over the rows of a group; ``count`` without argument is ``count(*)``."""
+    """An aggregate over the rows of a group; ``count`` without argument is ``count(*)``.
+
+    ``type`` is the engine's type of the argument where the query came from an engine.
+    """
 
     function: str
     args: tuple[Scalar, ...]
     distinct: bool = False
+    type: str = ""
+
+    @classmethod
+    def pool_key(cls, *args: Any) -> Any:
+        return args + (False, "")[len(args) - 2 :]
 
 
 TRUE, FALSE, NULL = Const(True), Const(False), Const(None)
@@ -156,7 +164,8 @@ def replace_columns(e: Scalar, by: Callable[[int], Scalar]) -> Scalar:
 
 def replace_agg(agg: Agg, by: Callable[[int], Scalar]) -> Agg:
     """The aggregate with each column replaced."""
-    return Agg(agg.function, tuple(replace_columns(a, by) for a in agg.args), agg.distinct)
+    args = tuple(replace_columns(a, by) for a in agg.args)
+    return Agg(agg.function, args, agg.distinct, agg.type)
 
 
 def shift(e: Scalar, by: int) -> Scalar:

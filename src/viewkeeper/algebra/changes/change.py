@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from viewkeeper.algebra.changes import aggregates, gl95, glt97, qw91
@@ -26,7 +26,7 @@ class Change:
     removed: Query
     added: Query
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Iterator[Query]:
         return iter((self.removed, self.added))
 
     def __str__(self) -> str:

@@ -1,0 +1,1 @@
+"""The optimizer of changes: laws, facts, and what can be proved from them."""

@@ -1,0 +1,420 @@
+"""Queries as SQL text: changes are queries in the user's own language, as the papers have it.
+
+The text is built as sqlglot's syntax tree. Shared parts of the query become common table
+expressions q1, q2, …; σ and Π over one input become one SELECT. Columns with equal names are
+numbered (a, a_2), as SQL needs names where the algebra has positions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+
+from viewkeeper.algebra.nodes import (
+    ADDED,
+    REMOVED,
+    Anti,
+    Distinct,
+    Empty,
+    Full,
+    GroupBy,
+    Join,
+    Left,
+    Literal,
+    Max,
+    Min,
+    Monus,
+    Net,
+    Plus,
+    Product,
+    Project,
+    Query,
+    Right,
+    Select,
+    Semi,
+    Table,
+    Top,
+    Unnest,
+    Window,
+    children,
+)
+from viewkeeper.algebra.pool import assert_never
+from viewkeeper.algebra.scalars import Opaque, Scalar
+from viewkeeper.algebra.sql_scalars import agg_sql, constant_sql, opaque_text, scalar_sql
+from viewkeeper.algebra.walk import postorder
+from viewkeeper.errors import NotationError, UnsupportedScalarError
+
+_DEEPEST = 6  # subqueries inside one another before a part gets a name
+_UNIT = "_unit"  # the column of a query without columns, which SQL does not have
+
+
+def to_sql(
+    query: Query, dialect: str = "spark", *, tables: Mapping[Query, str] | None = None
+) -> str:
+    """The query as SQL text.
+
+    Parameters
+    ----------
+    query : Query
+    dialect : str
+        A dialect of sqlglot: "spark" (the default), "duckdb", "postgres", …
+    tables : mapping of leaf to str, optional
+        The SQL name of a leaf; by default the name in the notation: R, `∇R`, `ΔR`, `R@old`.
+
+    Examples
+    --------
+    >>> from viewkeeper import algebra as al
+    >>> R, S = al.table("R", ["a", "b"]), al.table("S", ["a", "b"])
+    >>> print(al.to_sql((R.select("a > 1") - S).project(["a"]).distinct()))
+    SELECT DISTINCT s.a FROM ((SELECT s.a, s.b FROM R AS s WHERE s.a > 1) EXCEPT ALL (SELECT s.a, s.b FROM S AS s)) AS s
+    """
+    try:
+        Dialect.get_or_raise(dialect)
+    except ValueError as e:
+        raise NotationError(f"no SQL dialect {dialect!r}", hint=str(e)) from None
+    return _Writer(dialect, tables or {}).write(query)
+
+
+class _Source(NamedTuple):
+    """Something to select from, and the SELECT's condition if it was folded in."""
+
+    relation: exp.Expr
+    names: tuple[str, ...]
+    where: exp.Expr | None = None
+    whole: bool = True  # has exactly the columns ``names``, in this order
+
+
+def unique_names(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The names with a number where one occurs again, in any case.
+
+    >>> unique_names(("a", "b", "A"))
+    ('a', 'b', 'A_2')
+    """
+    lower = [c.lower() for c in columns]
+    if len(set(lower)) == len(lower):
+        return columns
+    taken: set[str] = set(lower)
+    seen: set[str] = set()
+    names: list[str] = []
+    for name in columns:
+        new, n = name, 1
+        while new.lower() in seen or (n > 1 and new.lower() in taken):
+            n += 1
+            new = f"{name}_{n}"
+        seen.add(new.lower())
+        names.append(new)
+    return tuple(names)
+
+
+def _id(name: str) -> exp.Identifier:
+    plain = name.isascii() and name.isidentifier()
+    return exp.Identifier(this=name, quoted=not plain or name.lower() in _RESERVED)
+
+
+_RESERVED = frozenset(
+    "all and anti any as between by case cast create cross current date distinct else end exists"
+    " except false filter for from full group having in inner intersect interval into is join key"
+    " lateral left like limit natural not null offset on or order outer right select semi set some"
+    " table then time timestamp to true union unique using values when where window with"
+    " user check column references primary foreign default index grant desc asc over rows".split(" ")
+)
+
+
+def _column(table: str, name: str) -> exp.Expr:
+    return exp.Column(this=_id(name), table=exp.to_identifier(table))
+
+
+class _Writer:
+    def __init__(self, dialect: str, tables: Mapping[Query, str]) -> None:
+        self.dialect = dialect
+        self.tables = tables
+        self.spark = dialect in ("spark", "databricks", "spark2", "hive")
+        self.named: dict[Query, str] = {}
+        self.made: dict[Query, exp.Expr] = {}
+
+    def write(self, query: Query) -> str:
+        order = postorder(query)
+        shared = self.shared(query, order)
+        ctes: list[exp.CTE] = []
+        for q in order:
+            if isinstance(q, Table):
+                continue
+            tree = self.query(q)
+            if q in shared:
+                name = f"q{len(ctes) + 1}"
+                alias = exp.TableAlias(this=exp.to_identifier(name))
+                ctes.append(exp.CTE(this=tree, alias=alias))
+                self.named[q] = name
+            else:
+                self.made[q] = tree
+        if query in self.named:  # cannot be: the root is never named
+            raise AssertionError
+        root = self.made[query] if query in self.made else self.query(query)
+        if ctes:
+            root.set("with_", exp.With(expressions=ctes))
+        return root.sql(dialect=self.dialect)
+
+    def shared(self, root: Query, order: list[Query]) -> set[Query]:
+        """The nodes that get a name: used more than once, or too deep inside."""
+        uses: Counter[Query] = Counter()
+        for q in order:
+            uses.update(children(q))
+            if isinstance(q, Max):
+                uses[q.s] += 1  # S ⊎ (T ∸ S) reads S twice
+        chosen: set[Query] = set()
+        depth: dict[Query, int] = {}
+        for q in order:
+            depth[q] = 1 + max((depth[c] for c in children(q)), default=0)
+            inner = not isinstance(q, Table) and q is not root
+            if inner and (uses[q] > 1 or depth[q] >= _DEEPEST):
+                chosen.add(q)
+                depth[q] = 0
+        return chosen
+
+    # ── sources ──
+
+    def source(self, q: Query, alias: str, fold: bool = False) -> _Source:
+        """The node as something to select from under an alias; σ may be folded into the SELECT."""
+        names = unique_names(q.columns) or (_UNIT,)
+        as_alias = exp.TableAlias(this=exp.to_identifier(alias))
+        if isinstance(q, Table):
+            table = exp.to_table(self.table_name(q), dialect=self.dialect)
+            table.set("alias", as_alias)
+            return _Source(table, tuple(q.columns), whole=False)
+        if q in self.named:
+            reference = exp.Table(this=exp.to_identifier(self.named[q]), alias=as_alias)
+            return _Source(reference, names)
+        if fold and isinstance(q, Select):
+            below = self.source(q.s, alias)
+            where = self.scalar(q.predicate, self.columns(alias, below.names))
+            return below._replace(where=where)
+        return _Source(exp.Subquery(this=self.made[q], alias=as_alias), names)
+
+    def table_name(self, q: Table) -> str:
+        if q in self.tables:
+            return self.tables[q]
+        name = q.state + q.name if q.state in (REMOVED, ADDED) else q.name + q.state
+        return exp.Table(this=_id(name)).sql(dialect=self.dialect)
+
+    def columns(self, alias: str, names: tuple[str, ...]) -> Any:
+        return lambda i: _column(alias, names[i])
+
+    def both(self, left: tuple[str, ...], right: tuple[str, ...]) -> Any:
+        """Column names in a join's condition: the left source is l, the right one r."""
+        n = len(left)
+        return lambda i: _column("l", left[i]) if i < n else _column("r", right[i - n])
+
+    def scalar(self, e: Scalar, name: Any) -> exp.Expr:
+        return scalar_sql(e, name, self.dialect)
+
+    # ── queries ──
+
+    def select(self, items: list[exp.Expr], source: _Source) -> exp.Select:
+        tree = exp.Select(expressions=items or [exp.alias_(exp.Literal.number(1), _UNIT)])
+        tree.set("from_", exp.From(this=source.relation))
+        if source.where is not None:
+            tree.set("where", exp.Where(this=source.where))
+        return tree
+
+    def all_of(self, alias: str, source: _Source, new: tuple[str, ...]) -> list[exp.Expr]:
+        """The columns of a source, under new names where these differ."""
+        items: list[exp.Expr] = []
+        for old, name in zip(source.names, new, strict=False):
+            column = _column(alias, old)
+            items.append(column if old == name else exp.alias_(column, _id(name)))
+        return items
+
+    def operand(self, q: Query) -> exp.Expr:
+        """The node as a side of UNION ALL, EXCEPT ALL or INTERSECT ALL."""
+        if q in self.made:
+            return exp.Subquery(this=self.made[q].copy())
+        source = self.source(q, "s")
+        items = self.all_of("s", source, source.names)
+        return exp.Subquery(this=self.select(items, source))
+
+    def query(self, q: Query) -> exp.Expr:
+        names = unique_names(q.columns)
+        match q:
+            case Table() | Select():
+                source = self.source(q, "s", fold=True)
+                return self.select(self.all_of("s", source, names), source)
+            case Empty(header):
+                nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
+                nothing = exp.Select(expressions=nulls or [exp.Literal.number(1)])
+                return nothing.where(exp.Boolean(this=False))
+            case Literal(_, rows):
+                return self.literal(rows, names)
+            case Project(s, items, _):
+                source = self.source(s, "s", fold=s not in self.named)
+                column = self.columns("s", source.names)
+                new = zip(items, names, strict=True)
+                return self.select([self.item(i, n, column) for i, n in new], source)
+            case Plus(s, t):
+                return exp.Union(this=self.operand(s), expression=self.operand(t), distinct=False)
+            case Monus(s, t):
+                return exp.Except(this=self.operand(s), expression=self.operand(t), distinct=False)
+            case Min(s, t):
+                return exp.Intersect(
+                    this=self.operand(s), expression=self.operand(t), distinct=False
+                )
+            case Max(s, t):  # S ⊎ (T ∸ S)
+                more = exp.Except(this=self.operand(t), expression=self.operand(s), distinct=False)
+                return exp.Union(
+                    this=self.operand(s), expression=exp.Subquery(this=more), distinct=False
+                )
+            case Distinct(s):
+                return self.distinct(s, names)
+            case Product() | Join() | Left() | Right() | Full():
+                return self.joined(q, names)
+            case Semi() | Anti():
+                return self.partnered(q, names)
+            case GroupBy(s, keys, aggs, _):
+                source = self.source(s, "s", fold=s not in self.named)
+                column = self.columns("s", source.names)
+                by = [column(k) for k in keys]
+                items_ = [exp.alias_(column(k), _id(n)) for k, n in zip(keys, names, strict=False)]
+                items_ += [
+                    exp.alias_(agg_sql(a, column, self.dialect), _id(n))
+                    for a, n in zip(aggs, names[len(keys) :], strict=True)
+                ]
+                tree = self.select(list(items_), source)
+                return tree.group_by(*by, copy=False) if by else tree
+            case Unnest() | Window() | Top():
+                return self.engine(q, names)
+            case Net(s):
+                return self.net(s, names)
+            case _:
+                assert_never(q)
+
+    def item(self, e: Scalar, name: str, column: Any) -> exp.Expr:
+        tree = self.scalar(e, column)
+        same = isinstance(tree, exp.Column) and tree.name == name
+        return tree if same else exp.alias_(tree, _id(name))
+
+    def literal(self, rows: tuple[tuple[Any, ...], ...], names: tuple[str, ...]) -> exp.Expr:
+        if not rows:
+            nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
+            return exp.Select(expressions=nulls).where(exp.Boolean(this=False))
+        tuples = [exp.Tuple(expressions=[constant_sql(v) for v in row]) for row in rows]
+        alias = exp.TableAlias(this=exp.to_identifier("s"), columns=[_id(n) for n in names])
+        values = exp.Values(expressions=tuples, alias=alias)
+        return self.select([_column("s", n) for n in names], _Source(values, names))
+
+    def distinct(self, s: Query, names: tuple[str, ...]) -> exp.Expr:
+        if isinstance(s, Project) and s in self.made:
+            tree = self.made[s].copy()
+        else:
+            source = self.source(s, "s", fold=s not in self.named)
+            tree = self.select(self.all_of("s", source, names), source)
+        tree.set("distinct", exp.Distinct())
+        return tree
+
+    def joined(
+        self, q: Product | Join | Left | Right | Full, names: tuple[str, ...]
+    ) -> exp.Expr:
+        left, right = self.source(q.s, "l"), self.source(q.t, "r")
+        column = self.both(left.names[: q.s.arity], right.names[: q.t.arity])
+        items: list[exp.Expr] = []
+        for i, name in enumerate(names):
+            at = column(i)
+            items.append(at if at.name == name else exp.alias_(at, _id(name)))
+        tree = self.select(items, left)
+        join = exp.Join(this=right.relation)
+        if isinstance(q, Product):
+            join.set("kind", "CROSS")
+        else:
+            side = {Left: "LEFT", Right: "RIGHT", Full: "FULL"}.get(type(q))
+            if side:
+                join.set("side", side)
+            join.set("on", self.scalar(q.on, column))
+        tree.set("joins", [join])
+        return tree
+
+    def partnered(self, q: Semi | Anti, names: tuple[str, ...]) -> exp.Expr:
+        left, right = self.source(q.s, "l"), self.source(q.t, "r")
+        column = self.both(left.names[: q.s.arity], right.names[: q.t.arity])
+        on = self.scalar(q.on, column)
+        tree = self.select(self.all_of("l", left, names), left)
+        kind = "SEMI" if isinstance(q, Semi) else "ANTI"
+        if self.spark:
+            join = exp.Join(this=right.relation, side="LEFT", kind=kind, on=on)
+            tree.set("joins", [join])
+            return tree
+        inner = self.select([exp.Literal.number(1)], right._replace(where=on))
+        exists: exp.Expr = exp.Exists(this=inner)
+        if isinstance(q, Anti):
+            exists = exp.Not(this=exists)
+        tree.set("where", exp.Where(this=exists))
+        return tree
+
+    def net(self, s: Query, names: tuple[str, ...]) -> exp.Expr:
+        """Rows as often as their weights add up to: grouped, then repeated."""
+        source = self.source(s, "s")
+        *own, weight = source.names
+        by = [_column("s", n) for n in own]
+        total = exp.cast(exp.Sum(this=_column("s", weight)), "BIGINT")
+        items = [exp.alias_(c, _id(n)) for c, n in zip(by, names, strict=True)]
+        grouped = self.select([*items, exp.alias_(total, "_times")], source)
+        if by:
+            grouped = grouped.group_by(*(c.copy() for c in by), copy=False)
+        positive = exp.GT(this=exp.Sum(this=_column("s", weight)), expression=exp.Literal.number(0))
+        grouped = grouped.having(positive, copy=False)
+        rows = exp.Subquery(this=grouped, alias=exp.TableAlias(this=exp.to_identifier("n")))
+        tree = self.select([_column("n", n) for n in names], _Source(rows, names))
+        times = _column("n", "_times")
+        if self.spark:
+            sequence = exp.Anonymous(this="SEQUENCE", expressions=[exp.Literal.number(1), times])
+            explode = exp.Explode(this=sequence)
+            alias = exp.TableAlias(
+                this=exp.to_identifier("u"), columns=[exp.to_identifier("_time")]
+            )
+            tree.set("laterals", [exp.Lateral(this=explode, view=True, alias=alias)])
+            return tree
+        unnest = exp.Unnest(
+            expressions=[exp.Anonymous(this="RANGE", expressions=[times])],
+            alias=exp.TableAlias(
+                this=exp.to_identifier("u"), columns=[exp.to_identifier("_time")]
+            ),
+        )
+        tree.set("joins", [exp.Join(this=unnest, kind="CROSS")])
+        return tree
+
+    def engine(self, q: Unnest | Window | Top, names: tuple[str, ...]) -> exp.Expr:
+        if not self.spark:
+            raise UnsupportedScalarError(
+                f"{type(q).__name__} holds expressions of Spark, which {self.dialect} may not have",
+                hint='Use dialect="spark".',
+            )
+        source = self.source(q.s, "s", fold=q.s not in self.named)
+        column = self.columns("s", source.names)
+        tree = self.select(self.all_of("s", source, names), source)
+
+        def text(e: Opaque) -> exp.Expr:
+            return exp.Var(this=opaque_text(e, column, self.dialect))
+
+        own = q.s.arity
+        match q:
+            case Window(_, _, functions, _):
+                new = zip(functions, names[own:], strict=True)
+                for f, n in new:
+                    tree.append("expressions", exp.alias_(text(f), _id(n)))
+            case Unnest(_, generator, _, outer):
+                alias = exp.TableAlias(
+                    this=exp.to_identifier("u"), columns=[_id(n) for n in names[own:]]
+                )
+                lateral = exp.Lateral(this=text(generator), view=True, outer=outer, alias=alias)
+                tree.set("laterals", [lateral])
+                for n in names[own:]:
+                    tree.append("expressions", _column("u", n))
+            case Top(_, order, limit, offset):
+                if order:
+                    tree.set("order", exp.Order(expressions=[text(o) for o in order]))
+                if limit is not None:
+                    tree.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
+                if offset:
+                    tree.set("offset", exp.Offset(expression=exp.Literal.number(offset)))
+        return tree

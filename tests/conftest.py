@@ -1,0 +1,44 @@
+"""The Spark session that all tests with the mark ``spark`` share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local session with Delta Lake; its warehouse is a folder of this run."""
+    home = tmp_path_factory.mktemp("spark")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark's own, while its modules load
+        from delta import configure_spark_with_delta_pip
+        from pyspark.sql import SparkSession
+
+        catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        builder = (
+            SparkSession.builder.master("local[2]")
+            .appName("viewkeeper-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+            .config("spark.sql.catalog.spark_catalog", catalog)
+            .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home}")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.databricks.delta.snapshotPartitions", "2")
+        )
+        session = configure_spark_with_delta_pip(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each test that uses the session is marked ``spark``."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)

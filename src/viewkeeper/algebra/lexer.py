@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from viewkeeper.errors import NotationError
 
-GLYPHS = "σΠεΓ∇Δ∆φ∅⊎∸×⋈⋉▷⟕⟖⟗"
+GLYPHS = "σΠεΓ∇Δ∆±φ∅⊎∸×⋈⋉▷⟕⟖⟗"
 _TOKEN = re.compile(
     rf"""
     (?P<space>\s+)

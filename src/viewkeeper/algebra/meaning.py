@@ -11,6 +11,7 @@ from viewkeeper.algebra.nodes import (
     NEW,
     OLD,
     REMOVED,
+    SIGNED,
     Anti,
     Distinct,
     Empty,
@@ -114,6 +115,9 @@ class _Leaves:
                 hint=suggestion(table.name, self.tables),
             )
         removed, added = (bag(c) for c in self.changes.get(table.name, ((), ())))
+        if table.state == SIGNED:
+            weighted = Counter({(*row, -1): n for row, n in removed.items()})
+            return _checked(table, weighted + Counter({(*r, 1): n for r, n in added.items()}))
         if table.state == REMOVED:
             return _checked(table, removed)
         if table.state == ADDED:

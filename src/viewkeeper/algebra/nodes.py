@@ -15,9 +15,8 @@ from viewkeeper.algebra.scalars import Agg, Col, Opaque, Scalar, columns_of
 from viewkeeper.algebra.scope import Column, Columns
 from viewkeeper.errors import ArityError
 
-
-REMOVED, ADDED, OLD, NEW = "∇", "Δ", "@old", "@new"
-STATES = ("", REMOVED, ADDED, OLD, NEW)
+REMOVED, ADDED, SIGNED, OLD, NEW = "∇", "Δ", "±", "@old", "@new"
+STATES = ("", REMOVED, ADDED, SIGNED, OLD, NEW)
 
 
 class Node(Fluent, Value):
@@ -71,7 +70,8 @@ def _query(node: Any) -> Query:
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Table(Node):
     """R, or ∇R, ΔR, R@old, R@new: a stored bag, what a transaction removes from it and adds to it,
-    and its state before and after. A plain R is the state in which the query is evaluated."""
+    and its state before and after. A plain R is the state in which the query is evaluated.
+    ±R is the signed change: the rows of ∇R with weight −1 and those of ΔR with weight 1."""
 
     name: str
     names: tuple[str, ...]
@@ -79,7 +79,8 @@ class Table(Node):
 
     def __post_init__(self) -> None:
         assert self.state in STATES
-        self._set_scope(tuple(Column(n, self.name) for n in self.names))
+        scope = tuple(Column(n, self.name) for n in self.names)
+        self._set_scope((*scope, Column("weight")) if self.state == SIGNED else scope)
 
     @classmethod
     def pool_key(cls, *args: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from viewkeeper.algebra.nodes import (
     ADDED,
     REMOVED,
+    SIGNED,
     Anti,
     Distinct,
     Empty,
@@ -93,7 +94,7 @@ def _named(root: Query, order: list[Query]) -> set[Query]:
 def _write(q: Query, text: dict[Query, str]) -> str:
     match q:
         case Table(name, _, state):
-            if state in (REMOVED, ADDED):
+            if state in (REMOVED, ADDED, SIGNED):
                 return state + quote(name)
             return quote(name) + state
         case Empty(header):

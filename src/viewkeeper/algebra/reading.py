@@ -5,7 +5,7 @@
     term    = factor (("min" | "&" | "max" | "|") factor)*
     factor  = unit (("×" | "⋈[on]" | "⋉[on]" | "▷[on]" | "⟕[on]" | "⟖[on]" | "⟗[on]") unit)*
     unit    = σ[p](query) | Π[items](query) | Γ[keys; aggregates](query) | ε(query) | net(query)
-            | ∅[names] | {(1, 'x'), …}[names] | ∇R | ΔR | R@old | R@new | R | (query)
+            | ∅[names] | {(1, 'x'), …}[names] | ∇R | ΔR | ±R | R@old | R@new | R | (query)
 
 Words: select, project, group, distinct, empty, times, join, semi, anti, left, right, full.
 """
@@ -19,6 +19,7 @@ from viewkeeper.algebra.lexer import END, Reader, Token
 from viewkeeper.algebra.nodes import (
     ADDED,
     REMOVED,
+    SIGNED,
     Anti,
     Distinct,
     Empty,
@@ -49,6 +50,7 @@ _SUM = {"⊎": Plus, "+": Plus, "∸": Monus, "-": Monus}
 _TERM = {"min": Min, "&": Min, "max": Max, "|": Max}
 _JOIN = {"⋈": Join, "join": Join, "⋉": Semi, "semi": Semi, "▷": Anti, "anti": Anti}
 _JOIN |= {"⟕": Left, "left": Left, "⟖": Right, "right": Right, "⟗": Full, "full": Full}
+_STATES = {"∇": REMOVED, "Δ": ADDED, "∆": ADDED, "±": SIGNED}
 _WORD = {"select": "σ", "project": "Π", "group": "Γ", "distinct": "ε", "empty": "∅", "φ": "∅"}
 
 
@@ -156,8 +158,8 @@ class _Parser:
             return q
         if token.kind == "op" and token.text == "{":
             return self.literal(token)
-        if sign in ("∇", "Δ", "∆") and token.kind == "glyph":
-            return self.table(reader.next(), REMOVED if sign == "∇" else ADDED)
+        if sign in _STATES and token.kind == "glyph":
+            return self.table(reader.next(), _STATES[sign])
         if token.kind == "glyph" or (token.kind == "name" and reader.is_("[", "(")):
             if sign in ("ε", "net"):
                 inner = self.inside()

@@ -17,6 +17,7 @@ from sqlglot.dialects.dialect import Dialect
 from viewkeeper.algebra.nodes import (
     ADDED,
     REMOVED,
+    SIGNED,
     Anti,
     Distinct,
     Empty,
@@ -197,7 +198,7 @@ class _Writer:
     def table_name(self, q: Table) -> str:
         if q in self.tables:
             return self.tables[q]
-        name = q.state + q.name if q.state in (REMOVED, ADDED) else q.name + q.state
+        name = q.state + q.name if q.state in (REMOVED, ADDED, SIGNED) else q.name + q.state
         return exp.Table(this=_id(name)).sql(dialect=self.dialect)
 
     def columns(self, alias: str, names: tuple[str, ...]) -> Any:

@@ -135,6 +135,9 @@ def compile_scalar(e: Scalar) -> Compiled:
                 first, second = compiled
                 return lambda row: f(first(row), second(row))
             return lambda row: f(*(c(row) for c in compiled))
+        case Opaque((text,), ()) if re.fullmatch(r"\d+L", text):  # the engine's long integers
+            number = int(text[:-1])
+            return lambda row: number
         case Opaque(parts, args):
             text = "…".join(parts)
             raise UnsupportedScalarError(

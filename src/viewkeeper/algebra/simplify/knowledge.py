@@ -208,7 +208,7 @@ class Knowledge:
         """S ⊑ T: does no row occur more often in S than in T?"""
         if s is t or isinstance(s, Empty):
             return True
-        if depth == 0 or isinstance(t, Empty):
+        if depth == 0 or isinstance(t, Empty) or s.arity != t.arity:
             return False
         pair = (s, t)
         tried = self._contained.get(pair, 0)
@@ -269,7 +269,7 @@ class Knowledge:
         """S min T = ∅: is no row in both?"""
         if isinstance(s, Empty) or isinstance(t, Empty):
             return True
-        if s is t or depth == 0:
+        if s is t or depth == 0 or s.arity != t.arity:
             return False
         pair = (s, t)
         tried = self._disjoint.get(pair, 0)

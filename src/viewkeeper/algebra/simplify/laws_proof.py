@@ -113,7 +113,8 @@ def semi_disjoint(q: Query, k: Knowledge) -> Query | None:
 def join_foreign_key(q: Query, k: Knowledge) -> Query | None:
     """S ⋈ ΔT = ∅ when S's columns reference T's key, in the state before, and ∇T = ∅.
 
-    The rows of S have their partners in T, the key occurs once, so no new row has it too.
+    The rows of S have their partners in T, the key occurs once, so no new row has it too. The
+    condition is =, not <=>: a row of S with a NULL there need not have a partner in T.
     """
     assert isinstance(q, (Join, Semi))
     return Empty(q.scope) if _no_partner(q, k) else None
@@ -131,8 +132,8 @@ def _no_partner(q: Join | Semi | Anti, k: Knowledge) -> bool:
         return False
     pairs, _ = equalities(q.on, q.s.arity)
     found: dict[tuple[object, object], set[tuple[int, int]]] = {}
-    for a, b, _ in pairs:
-        if isinstance(a, Col) and isinstance(b, Col):
+    for a, b, null_safe in pairs:
+        if isinstance(a, Col) and isinstance(b, Col) and not null_safe:
             left = origin(q.s, a.index)
             right = origin(q.t, b.index - q.s.arity)
             for child, parent in ((left, right), (right, left)):

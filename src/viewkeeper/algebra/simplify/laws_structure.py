@@ -36,6 +36,9 @@ from viewkeeper.algebra.scalars import (
 from viewkeeper.algebra.simplify.knowledge import Knowledge
 
 
+_MOST_PARTS = 40  # of an expression that a law puts together: each is walked again and again
+
+
 def select_constant(q: Query, k: Knowledge) -> Query | None:
     """σ[TRUE](S) = S, σ[FALSE](S) = σ[NULL](S) = ∅, and constants inside p are computed."""
     assert isinstance(q, Select)
@@ -52,7 +55,8 @@ def select_select(q: Query, k: Knowledge) -> Query | None:
     assert isinstance(q, Select)
     if not isinstance(q.s, Select):
         return None
-    return Select(q.s.s, conjunction([q.s.predicate, q.predicate]))
+    parts = (*conjuncts(q.s.predicate), *conjuncts(q.predicate))
+    return Select(q.s.s, conjunction(parts)) if len(parts) <= _MOST_PARTS else None
 
 
 def select_product(q: Query, k: Knowledge) -> Query | None:
@@ -95,6 +99,11 @@ def project_project(q: Query, k: Knowledge) -> Query | None:
     inner = q.s.items
     if any(isinstance(p, Opaque) for e in inner for p in parts_of(e)):
         return None
+    sizes = [sum(1 for _ in parts_of(e)) for e in inner]
+    for e in q.items:  # Π[a + a](Π[a + a](…)) would double with each step
+        within = (sizes[p.index] if isinstance(p, Col) else 1 for p in parts_of(e))
+        if not isinstance(e, Col) and sum(within) > _MOST_PARTS:
+            return None
     items = tuple(replace_columns(e, lambda i: inner[i]) for e in q.items)
     return Project(q.s.s, items, q.names)
 

@@ -1,0 +1,59 @@
+"""The steps of a refresh, as values: ``explain`` prints them, the engine performs them.
+
+A step's query reads the sources (R@new, ±R), the store, and the results of earlier steps, which are
+leaves with the step's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.algebra.nodes import Query, Table
+
+STORE = "store"
+OP = "__op"
+INSERT, UPSERT, DELETE = "I", "U", "D"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Runs a query once and keeps its rows under a name for the later steps."""
+
+    name: str
+    query: Query
+    why: str
+    # the step is needed only if this earlier result has rows that meet the condition
+    only_if: tuple[str, str] | None = None
+
+    @property
+    def leaf(self) -> Table:
+        """The result, as a leaf of later queries."""
+        return result(self.name, self.query.columns)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Changes the store by rows with an operation: insert, upsert by key, delete by key."""
+
+    query: Query
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """An incremental refresh: what is computed, how the store is patched, what the view's readers
+    see of it (``change``: the view's columns and a weight)."""
+
+    computes: tuple[Compute, ...]
+    patch: Patch
+    change: Query
+
+
+def result(name: str, columns: tuple[str, ...]) -> Table:
+    """A leaf that stands for the result of an earlier step."""
+    return Table(f"#{name}", columns, "")
+
+
+def store_leaf(columns: tuple[str, ...]) -> Table:
+    """The leaf that stands for the view's store."""
+    return Table(f"#{STORE}", columns, "")

@@ -82,9 +82,9 @@ def check_plan(seed: int) -> bool:
             assert counted(after) == counted(built), where
         else:
             assert after == built, where
-            assert al.evaluate(shape.visible(al.table("#store", shape.columns)), {"#store": after}) == (
-                al.evaluate(q, new)
-            ), where
+            assert al.evaluate(
+                shape.visible(al.table("#store", shape.columns)), {"#store": after}
+            ) == (al.evaluate(q, new)), where
         gone = Counter({row[:-1]: -row[-1] for row in signed if row[-1] < 0})
         come = Counter({row[:-1]: row[-1] for row in signed if row[-1] > 0})
         assert (gone, come) == want, where

@@ -236,7 +236,7 @@ def check_figure(figure: Figure, q: Query, *, sets: bool, nulls: bool = True) ->
     """∇ = old ∸ new and Δ = new ∸ old, on random states and changes of S and T."""
     pairs = {S: table_change(S), T: table_change(T)}
     pair = propagate(q, pairs, figure)
-    both = 0
+    fired = [0, 0]
     for seed in range(FEWER):
         g = Generator(seed)
         old = {n: g.bag(2) for n in "ST"}
@@ -249,8 +249,8 @@ def check_figure(figure: Figure, q: Query, *, sets: bool, nulls: bool = True) ->
         before, after = al.evaluate(q, old), al.evaluate(q, new)
         found = tuple(al.evaluate(part, old, changes) for part in pair)
         assert found == (before - after, after - before), f"seed {seed}, {q}"
-        both += all(found)
-    assert both > 0
+        fired = [n + bool(part) for n, part in zip(fired, found, strict=True)]
+    assert min(fired) > 0
 
 
 @pytest.mark.parametrize("q", [S, *UNARY.values(), *BINARY.values()], ids=str)

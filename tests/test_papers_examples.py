@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from random_queries import Generator
+from random_queries import Generator, plain_tables
 from viewkeeper import algebra as al
 from viewkeeper.algebra.changes import equations, equations_sets, glt97
 from viewkeeper.algebra.changes.propagation import table_change
+from viewkeeper.algebra.cost import is_controlled
 from viewkeeper.algebra.meaning import Bag
 from viewkeeper.algebra.nodes import Empty, Query
+from viewkeeper.algebra.scope import Scope
 from viewkeeper.algebra.walk import substitute, tables
 
 simplified = pytest.mark.skipif(not hasattr(al, "simplify"), reason="waits for al.simplify")
@@ -29,6 +31,7 @@ S1 = al.table("S1", ["Pid", "Cost", "Date"])
 S2 = al.table("S2", ["Pid", "Cost", "Date"])
 PAID = al.table("Paid", ["Pid", "Cost", "S"])
 SCHEMAS = {t.name: t.names for t in (S1, S2, PAID)}
+S, T = al.table("S", ["a", "b"]), al.table("T", ["a", "b"])
 V1 = S1.project(["Pid", "Cost"]) + S2.project(["Pid", "Cost"])
 V2 = PAID.project(["Pid", "Cost"])
 UNPAID = V1 - V2
@@ -95,9 +98,18 @@ def test_gl95_4_the_printed_expressions_mean_the_change() -> None:
     )
 
 
-# ── section 3: U = S ⊎ T ──
+# ── section 2: what is not minimal in the language ──
 
-S, T = al.table("S", ["a", "b"]), al.table("T", ["a", "b"])
+
+def test_gl95_2_min_by_monus() -> None:
+    """S min T = S ∸ (S ∸ T)."""
+    for seed in range(100):
+        g = Generator(seed)
+        at = {n: g.bag(2) for n in "ST"}
+        assert al.evaluate(S & T, at) == al.evaluate(S - (S - T), at), f"seed {seed}"
+
+
+# ── section 3: U = S ⊎ T ──
 
 
 def test_gl95_3_derivation_of_plus() -> None:
@@ -228,6 +240,58 @@ def test_gl95_6_min_of_a_product_gains_nothing() -> None:
         assert ratio(t_of(q)) == pytest.approx(10**3, rel=0.05)
     view = ratio(lambda n: al.cost(change, dict.fromkeys(names, n), {}).t_view)
     assert view == pytest.approx(10**6, rel=0.05)
+
+
+class Plain(Generator):
+    """Random queries without projections and products: σ ⊎ ∸ min max ε."""
+
+    def unary(self, s: Query) -> Query:
+        keep = self.random.random() < 0.5
+        return s.distinct() if keep else s.select(self.predicate(Scope(s.scope)))
+
+    def binary(self, s: Query, t: Query) -> Query:
+        return self.random.choice((s + t, s - t, s & t, s | t))
+
+
+def both_costs(q: Query, n: float) -> tuple[float, float, float]:
+    """t_Δ of the change, t_view and t_Δ of pre(Q), with n rows a table and one row each way."""
+    change = al.change(q, plain_tables(q))
+    sizes = dict.fromkeys(plain_tables(q), n)
+    by = dict.fromkeys(plain_tables(q), (1, 1))
+    read = [t for t in tables(q) if t.state == ""]
+    pre = substitute(q, {t: (t - table_change(t)[0]) + table_change(t)[1] for t in read})
+    cost = al.cost(change, sizes, by)
+    return cost.t_change, cost.t_view, t_delta(pre, sizes, by, 1.0)
+
+
+def test_gl95_6_proposition_1_and_2_plain_views_have_controlled_changes() -> None:
+    for seed in range(200):
+        q = Plain(seed).query(5)
+        change = al.change(q, plain_tables(q))
+        assert is_controlled(change.removed) and is_controlled(change.added), f"seed {seed}: {q}"
+        assert both_costs(q, 10**12)[0] == both_costs(q, 10**15)[0], f"seed {seed}: {q}"
+    assert not is_controlled(PAID)
+    assert not is_controlled(table_change(PAID).added.project(["Pid"]))
+    assert not is_controlled(table_change(PAID).added | PAID)
+
+
+def test_gl95_6_theorem_4_and_corollary_5() -> None:
+    """As the relative change of the tables goes to 0, so does the relative cost of the change: of
+    any view against t_view, of plain views even against t_Δ of pre(Q)."""
+    small = 0
+    for seed in range(200):
+        q = Plain(seed).query(4)
+        if not any(t.state == "" for t in tables(q)):
+            continue
+        t_change, t_view, t_pre = both_costs(q, 10**9)
+        assert t_change < t_view / 10**3, f"seed {seed}: {q}"
+        if t_pre > 10**6:  # pre(Q) = ∅ min S and the like cost nothing
+            assert t_change < t_pre / 10**3, f"seed {seed}: {q}"
+            small += 1
+    assert small > 100
+    joined = V1.product(V2)
+    ratios = [both_costs(joined, n)[0] / both_costs(joined, n)[1] for n in (10**2, 10**4, 10**6)]
+    assert ratios[0] > 50 * ratios[1] > 2500 * ratios[2]
 
 
 # ── section 7: the safe transaction ──

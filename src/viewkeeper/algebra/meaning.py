@@ -103,7 +103,7 @@ class _Leaves:
         self, tables: Mapping[str, Rows], changes: Mapping[str, tuple[Rows, Rows]], state: str
     ) -> None:
         if state not in ("before", "after"):
-            raise ChangeError(f"state is 'before' or 'after', not {state!r}")
+            raise ChangeError(f"state is {state!r}", hint="Use 'before' or 'after'.")
         self.tables = tables
         self.changes = changes
         self.after = state == "after"

@@ -43,16 +43,16 @@ class Node(Fluent, Value):
         return len(self.scope)
 
     def __add__(self, other: Query) -> Query:
-        return Plus(_query(self), other)
+        return Plus(_query(self), other) if isinstance(other, Node) else NotImplemented
 
     def __sub__(self, other: Query) -> Query:
-        return Monus(_query(self), other)
+        return Monus(_query(self), other) if isinstance(other, Node) else NotImplemented
 
     def __and__(self, other: Query) -> Query:
-        return Min(_query(self), other)
+        return Min(_query(self), other) if isinstance(other, Node) else NotImplemented
 
     def __or__(self, other: Query) -> Query:
-        return Max(_query(self), other)
+        return Max(_query(self), other) if isinstance(other, Node) else NotImplemented
 
     def __str__(self) -> str:
         from viewkeeper.algebra.notation import write

@@ -142,7 +142,7 @@ class _Parser:
         while depth:
             token = self.reader.next()
             if token.kind == END:
-                raise self.reader.error("expected ']' after the join's condition", token)
+                raise self.reader.error("expected ']'", token)
             if token.kind == "op":
                 depth += (token.text == "[") - (token.text == "]")
 
@@ -279,9 +279,10 @@ class _Parser:
                 hint=suggestion(token.text, self.schemas),
             )
         if not state and self.reader.take("@"):
+            word = self.reader.now
             state = "@" + self.name("old or new after @")
             if state not in ("@old", "@new"):
-                raise self.reader.error("expected @old or @new", token)
+                raise self.reader.error("expected @old or @new", word)
         return Table(token.text, tuple(self.schemas[token.text]), state)
 
     def name(self, what: str) -> str:

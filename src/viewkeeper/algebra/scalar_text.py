@@ -23,6 +23,7 @@ from viewkeeper.algebra.scope import Scope
 from viewkeeper.errors import NotationError, UnknownColumnError, UnsupportedScalarError, suggestion
 
 _COMPARISON = BINARY["="]
+_LONGEST = 300  # operators in one chain: longer ones would be too deep to walk
 _CONSTANTS = {"null": NULL, "true": TRUE, "false": FALSE}
 
 
@@ -80,6 +81,7 @@ def _expression(reader: Reader, scope: Scope, least: int) -> Scalar:
             raise reader.error("NOT needs parentheses here", token)
     else:
         left = _unary(reader, scope)
+    chain = 0
     while True:
         if least <= _COMPARISON and reader.is_("is", "in", "between", "not"):
             left = _predicate(reader, scope, left)
@@ -94,6 +96,11 @@ def _expression(reader: Reader, scope: Scope, least: int) -> Scalar:
             left = Call(word, (*left.args, right))
         else:
             left = Call(word, (left, right))
+        chain += 1
+        if chain > _LONGEST:
+            raise reader.error(
+                f"more than {_LONGEST} operators in a row", hint="Split it into projections."
+            )
 
 
 def _predicate(reader: Reader, scope: Scope, left: Scalar) -> Scalar:

@@ -8,7 +8,7 @@ numbered (a, a_2), as SQL needs names where the algebra has positions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -54,7 +54,11 @@ _UNIT = "_unit"  # the column of a query without columns, which SQL does not hav
 
 
 def to_sql(
-    query: Query, dialect: str = "spark", *, tables: Mapping[Query, str] | None = None
+    query: Query,
+    dialect: str = "spark",
+    *,
+    tables: Mapping[Query, str] | None = None,
+    small: Collection[Query] = (),
 ) -> str:
     """The query as SQL text.
 
@@ -65,6 +69,8 @@ def to_sql(
         A dialect of sqlglot: "spark" (the default), "duckdb", "postgres", …
     tables : mapping of leaf to str, optional
         The SQL name of a leaf; by default the name in the notation: R, `∇R`, `ΔR`, `R@old`.
+    small : collection of nodes, optional
+        Inputs of joins that Spark shall broadcast.
 
     Examples
     --------
@@ -77,7 +83,7 @@ def to_sql(
         Dialect.get_or_raise(dialect)
     except ValueError as e:
         raise NotationError(f"no SQL dialect {dialect!r}", hint=str(e)) from None
-    return _Writer(dialect, tables or {}).write(query)
+    return _Writer(dialect, tables or {}, small).write(query)
 
 
 class _Source(NamedTuple):
@@ -121,7 +127,9 @@ _RESERVED = frozenset(
     " except false filter for from full group having in inner intersect interval into is join key"
     " lateral left like limit natural not null offset on or order outer right select semi set some"
     " table then time timestamp to true union unique using values when where window with"
-    " user check column references primary foreign default index grant desc asc over rows".split(" ")
+    " user check column references primary foreign default index grant desc asc over rows".split(
+        " "
+    )
 )
 
 
@@ -130,9 +138,12 @@ def _column(table: str, name: str) -> exp.Expr:
 
 
 class _Writer:
-    def __init__(self, dialect: str, tables: Mapping[Query, str]) -> None:
+    def __init__(
+        self, dialect: str, tables: Mapping[Query, str], small: Collection[Query] = ()
+    ) -> None:
         self.dialect = dialect
         self.tables = tables
+        self.small = small
         self.spark = dialect in ("spark", "databricks", "spark2", "hive")
         self.named: dict[Query, str] = {}
         self.made: dict[Query, exp.Expr] = {}
@@ -314,9 +325,7 @@ class _Writer:
         tree.set("distinct", exp.Distinct())
         return tree
 
-    def joined(
-        self, q: Product | Join | Left | Right | Full, names: tuple[str, ...]
-    ) -> exp.Expr:
+    def joined(self, q: Product | Join | Left | Right | Full, names: tuple[str, ...]) -> exp.Expr:
         left, right = self.source(q.s, "l"), self.source(q.t, "r")
         column = self.both(left.names[: q.s.arity], right.names[: q.t.arity])
         items: list[exp.Expr] = []
@@ -333,7 +342,16 @@ class _Writer:
                 join.set("side", side)
             join.set("on", self.scalar(q.on, column))
         tree.set("joins", [join])
+        if isinstance(q, (Product, Join)):
+            self.broadcast(tree, "l" if q.s in self.small else "r" if q.t in self.small else "")
+        elif isinstance(q, Left) and q.t in self.small:
+            self.broadcast(tree, "r")
         return tree
+
+    def broadcast(self, tree: exp.Select, alias: str) -> None:
+        if alias and self.spark:
+            hint = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(alias)])
+            tree.set("hint", exp.Hint(expressions=[hint]))
 
     def partnered(self, q: Semi | Anti, names: tuple[str, ...]) -> exp.Expr:
         left, right = self.source(q.s, "l"), self.source(q.t, "r")
@@ -344,6 +362,8 @@ class _Writer:
         if self.spark:
             join = exp.Join(this=right.relation, side="LEFT", kind=kind, on=on)
             tree.set("joins", [join])
+            if q.t in self.small:
+                self.broadcast(tree, "r")
             return tree
         inner = self.select([exp.Literal.number(1)], right._replace(where=on))
         exists: exp.Expr = exp.Exists(this=inner)
@@ -377,9 +397,7 @@ class _Writer:
             return tree
         unnest = exp.Unnest(
             expressions=[exp.Anonymous(this="RANGE", expressions=[times])],
-            alias=exp.TableAlias(
-                this=exp.to_identifier("u"), columns=[exp.to_identifier("_time")]
-            ),
+            alias=exp.TableAlias(this=exp.to_identifier("u"), columns=[exp.to_identifier("_time")]),
         )
         tree.set("joins", [exp.Join(this=unnest, kind="CROSS")])
         return tree

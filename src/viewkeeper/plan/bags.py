@@ -55,9 +55,7 @@ class BagStore:
         """The steps of an incremental refresh."""
         width = len(self.names)
         signed = signed_change(self.query, changed)
-        change = Compute(
-            "change", _net(signed, self.names), "the view's change, netted row by row"
-        )
+        change = Compute("change", _net(signed, self.names), "the view's change, netted row by row")
         store = store_leaf(self.columns)
         gone = Select(change.leaf, call("<", Col(width), Const(0)))
         places = tuple(range(width))

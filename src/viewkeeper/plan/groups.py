@@ -308,5 +308,3 @@ def _known(e: Scalar) -> Scalar:
 
 def _named(prefix: str, n: int) -> tuple[str, ...]:
     return tuple(f"__{prefix}{i}" for i in range(n))
-
-

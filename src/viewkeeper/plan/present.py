@@ -183,9 +183,7 @@ class Present:
     def _with_partners(self, s: Query, partners: Query, on: Scalar) -> Query:
         """X = Snew ⋉ dT, by the keys of dT where the condition has any."""
         pairs, _ = equalities(on, s.arity)
-        plain = [
-            (a.index, b) for a, b, safe in pairs if isinstance(a, Col) and columns_of(b)
-        ]
+        plain = [(a.index, b) for a, b, safe in pairs if isinstance(a, Col) and columns_of(b)]
         x = self._new[s]
         if plain:
             items = tuple(shift(b, -s.arity) for _, b in plain)
@@ -248,9 +246,7 @@ def _narrow(t: Query, left: Query, on: Scalar, arity: int) -> Query:
     T may have a weight after its columns. A small left side thus never meets a large right one.
     """
     pairs, _ = equalities(on, arity)
-    plain = [
-        (a, b.index - arity) for a, b, _ in pairs if isinstance(b, Col) and columns_of(a)
-    ]
+    plain = [(a, b.index - arity) for a, b, _ in pairs if isinstance(b, Col) and columns_of(a)]
     if not plain:
         return t
     items = tuple(a for a, _ in plain)

@@ -53,7 +53,7 @@ def loyal(e: Terms, changed: Query, on_right: bool) -> Query:
     """(d ∩ X) ▷ (X − d): the rows really deleted from X that leave no friend behind in X."""
     on = e.q.on if on_right else gk98.flip(e.q.on, e.s.arity, e.t.arity)
     other = e.s if on_right else e.t
-    return Anti(e.d & changed, changed - e.d, gk98._friends(on, other.arity, changed.arity))
+    return Anti(e.d & changed, changed - e.d, gk98.friends(on, other.arity, changed.arity))
 
 
 def loyal_t(e: Terms) -> Query:
@@ -208,7 +208,7 @@ def r1(on: Scalar) -> Law:
         return Semi(q, s, on) - Semi(q, t, on)
 
     def right(q: Query, s: Query, t: Query) -> Query:
-        return Semi(q, Anti(s, t, gk98._friends(on, q.arity, s.arity)), on)
+        return Semi(q, Anti(s, t, gk98.friends(on, q.arity, s.arity)), on)
 
     text = "(Q ⋉ S) − (Q ⋉ T) = Q ⋉ (S ▷ T)"
     return Law("GK98", "R1", text, left, right, given="the condition is equality of columns")

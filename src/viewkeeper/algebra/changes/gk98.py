@@ -133,8 +133,8 @@ def nabla(q: Semi | Anti | Left | Right | Full, c: Changes) -> Query:
     match q:
         case Semi(s, t, on):  # (S ⋉ (∇T ▷ Tᵐ)) ∪ (∇S ⋉ (T − ∇T)) ∪ (∇S ⋉ (ΔT ⋉ T))
             lost: Query = Semi(s, _loyal(c.nabla(t), c.mod(t), on, s), on)
-            friends = Semi(c.delta(t), t, _friends(on, s.arity, t.arity))
-            return (lost | Semi(c.nabla(s), c.sub(t), on)) | Semi(c.nabla(s), friends, on)
+            near = Semi(c.delta(t), t, friends(on, s.arity, t.arity))
+            return (lost | Semi(c.nabla(s), c.sub(t), on)) | Semi(c.nabla(s), near, on)
         case Anti(s, t, on):  # ((S − ∇S) ⋉ (ΔT ▷ T)) ∪ (∇S ▷ T)
             return Semi(c.sub(s), _loyal(c.delta(t), t, on, s), on) | Anti(c.nabla(s), t, on)
         case Left(s, t, on):  # (∇S ⟕ T) ∪ (S ⋈ ∇T) ∪ (((S − ∇S) ⋉ (ΔT ▷ T)) × {d_T})
@@ -180,7 +180,8 @@ def delta(q: Semi | Anti | Left | Right | Full, c: Changes) -> Query:
 
 def covered(q: Joined) -> bool:
     """Is the condition one of figure 4's: equality of columns, and nothing else?"""
-    return all(_equal_columns(p, q.s.arity) is not None for p in conjuncts(q.on))
+    parts = conjuncts(q.on)
+    return bool(parts) and all(_equal_columns(p, q.s.arity) is not None for p in parts)
 
 
 def _equal_columns(p: Scalar, arity: int) -> int | None:
@@ -196,10 +197,10 @@ def _equal_columns(p: Scalar, arity: int) -> int | None:
 
 def _loyal(left_behind: Query, kept: Query, on: Scalar, s: Query) -> Query:
     """X ▷ T: the rows of X without a friend in T."""
-    return Anti(left_behind, kept, _friends(on, s.arity, kept.arity))
+    return Anti(left_behind, kept, friends(on, s.arity, kept.arity))
 
 
-def _friends(on: Scalar, arity: int, right: int) -> Scalar:
+def friends(on: Scalar, arity: int, right: int) -> Scalar:
     """Equality of the right side's join columns, between two bags of the right side's rows."""
     columns = sorted({j - arity for p in conjuncts(on) if (j := _equal_columns(p, arity))})
     return conjunction([Call("=", (Col(i), Col(right + i))) for i in columns])

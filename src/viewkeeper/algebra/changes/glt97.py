@@ -49,7 +49,7 @@ def as_set(q: Query) -> Query:
 
     def in_sets(node: Query) -> Query | None:
         match node:
-            case Project() | Unnest():
+            case Project() | Unnest() | Full():  # ⟗ may pad one row of NULLs on either side
                 return Distinct(node)
             case Literal(names, rows):
                 return Literal(names, tuple(dict.fromkeys(rows)))
@@ -83,13 +83,11 @@ def nabla(q: Query, c: Changes) -> Query:
             return (c.nabla(s) & t) | (c.nabla(t) & s)
         case Monus(s, t):  # S − T: (∇S − T) ∪ (ΔT ∩ S)
             return (c.nabla(s) - t) | (c.delta(t) & s)
-        case Semi() | Anti() | Left() | Right() | Full():
+        case Semi() | Anti() | Left() | Right():
             return gk98.nabla(q, c) if gk98.covered(q) else gl95.nabla(q, c)
         case GroupBy() | Window() | Top():
             return aggregates.nabla(q, c)
-        case (
-            Project() | Plus() | Distinct() | Unnest()
-        ):  # not in set form, but below ε in one: as bags
+        case Project() | Plus() | Distinct() | Unnest() | Full():  # below ε in set form: as bags
             return gl95.nabla(q, c)
         case Net():
             raise gl95.no_rule(q)
@@ -118,13 +116,11 @@ def delta(q: Query, c: Changes) -> Query:
             return (c.delta(s) & _mod(c, t)) | (c.delta(t) & _mod(c, s))
         case Monus(s, t):  # S − T: (ΔS − mod T) ∪ (∇T ∩ sub S)
             return (c.delta(s) - _mod(c, t)) | (c.nabla(t) & c.sub(s))
-        case Semi() | Anti() | Left() | Right() | Full():
+        case Semi() | Anti() | Left() | Right():
             return gk98.delta(q, c) if gk98.covered(q) else gl95.delta(q, c)
         case GroupBy() | Window() | Top():
             return aggregates.delta(q, c)
-        case (
-            Project() | Plus() | Distinct() | Unnest()
-        ):  # not in set form, but below ε in one: as bags
+        case Project() | Plus() | Distinct() | Unnest() | Full():  # below ε in set form: as bags
             return gl95.delta(q, c)
         case Net():
             raise gl95.no_rule(q)

@@ -61,7 +61,7 @@ def signed(q: Query, changed: Collection[str]) -> Query:
 
     >>> R, S = Table("R", ("a",)), Table("S", ("a",))
     >>> print(signed(R.product(S), ["R"]))
-    Π[#0 AS a, #2 AS a, weight]((Π[a, 1 AS weight](ΔR) ⊎ Π[a, (-1) AS weight](∇R)) × S)
+    Π[R.a, S.a, weight]((Π[a, 1 AS weight](ΔR) ⊎ Π[a, (-1) AS weight](∇R)) × S)
     """
     terms = _Terms(frozenset(changed))
     for node in postorder(q):

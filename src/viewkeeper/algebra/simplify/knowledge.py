@@ -167,7 +167,8 @@ class Knowledge:
             case Empty():
                 yield frozenset()
             case Literal(_, rows):
-                if len(set(rows)) == len(rows):
+                known = all(v == v for row in rows for v in row)  # NaN is one value to engines
+                if known and len(set(rows)) == len(rows):
                     yield whole
             case Select(s, _) | Semi(s, _, _) | Anti(s, _, _) | Monus(s, _) | Top(s):
                 yield from k[s]

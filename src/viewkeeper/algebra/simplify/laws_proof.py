@@ -194,9 +194,6 @@ def _whole_row(on: Scalar, arity: int) -> bool:
     equal = {
         a.index
         for a, b, null_safe in pairs
-        if null_safe
-        and isinstance(a, Col)
-        and isinstance(b, Col)
-        and b.index == a.index + arity
+        if null_safe and isinstance(a, Col) and isinstance(b, Col) and b.index == a.index + arity
     }
     return rest is None and len(equal) == arity

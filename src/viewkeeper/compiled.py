@@ -1,0 +1,108 @@
+"""A view's query compiled: read by the frontend, pruned, and the way it is stored decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.simplify.rewrite import simplify
+from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.walk import tables
+from viewkeeper.errors import UnknownTableError
+from viewkeeper.frontend import Definition, read
+from viewkeeper.plan.bags import COUNT, BagStore
+from viewkeeper.plan.groups import GroupStore, group_store
+from viewkeeper.plan.prune import prune
+from viewkeeper.plan.steps import store_leaf
+from viewkeeper.records import InvalidQueryError
+
+_MISSING = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "PATH_NOT_FOUND",
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a refresh needs to know of a view's query."""
+
+    definition: Definition
+    store: BagStore | GroupStore
+    blocked: str | None  # why the view cannot be kept incrementally
+
+    @property
+    def query(self) -> Query:
+        return self.store.query
+
+    @property
+    def leaves(self) -> dict[str, Table]:
+        """The leaves of the query, with the columns it uses, by source name."""
+        return {t.name: t for t in tables(self.query)} if self.definition.query else {}
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The view's columns and their types."""
+        return tuple((f.name, f.dataType.simpleString()) for f in self.definition.schema)
+
+    def build(
+        self, spark: SparkSession, frame: Callable[[Query], DataFrame], sql: str
+    ) -> DataFrame:
+        """The rows of the store, from scratch."""
+        if self.definition.query is None:
+            return spark.sql(sql).selectExpr("*", f"1L AS {COUNT}")
+        return frame(self.store.build())
+
+    def reader_sql(self, store: str) -> str:
+        """What stands behind the view's name: the query's columns and rows, from the store."""
+        leaf = store_leaf(self.store.columns)
+        return to_sql(self.store.visible(leaf), tables={leaf: store})
+
+
+def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
+    """Reads a query and decides how the view is stored.
+
+    Raises
+    ------
+    InvalidQueryError, UnknownTableError
+        Spark cannot analyse the query.
+    """
+    definition = read_definition(spark, query)
+    blocked = definition.unsupported or definition.volatile
+    if definition.query is None:
+        names = tuple(definition.schema.names)
+        return Compiled(definition, BagStore(Table("#query", names, ""), names), blocked)
+    if not blocked:
+        for ref in definition.sources.values():
+            if ref.provider != "delta":
+                blocked = (
+                    f"{ref.sql} is a {ref.provider} table: only Delta tables tell what changed"
+                )
+    narrow = prune(simplify(definition.query))
+    store = group_store(narrow) or BagStore(narrow, unique_names(narrow.columns))
+    return Compiled(definition, store, blocked)
+
+
+def read_definition(spark: SparkSession, query: str | DataFrame) -> Definition:
+    """The frontend's answer, with Spark's complaints turned into ours."""
+    try:
+        return read(spark, query)
+    except (AnalysisException, ParseException) as e:
+        what = _first_line(e)
+        text = query if isinstance(query, str) else None
+        if any(mark in (e.getCondition() or "") for mark in _MISSING):
+            raise UnknownTableError(
+                what, text=text, hint="Check the name, the schema and the catalog."
+            ) from e
+        raise InvalidQueryError(what, text=text, hint="Try the query with spark.sql first.") from e
+
+
+def _first_line(e: Any) -> str:
+    lines = [line for line in str(e).splitlines() if line.strip()]
+    return lines[0].strip() if lines else type(e).__name__

@@ -1,0 +1,316 @@
+"""One view's refresh: what changed, which strategy, the steps, and one atomic commit."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from viewkeeper.algebra.changes.signed import WEIGHT
+from viewkeeper.algebra.nodes import NEW, SIGNED, Table
+from viewkeeper.compiled import Compiled
+from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.sizes import row_count, store_difference
+from viewkeeper.engine.vector import Pin, Vector
+from viewkeeper.errors import UnknownTableError
+from viewkeeper.lake import stores
+from viewkeeper.lake.arrow import WEIGHT as FEED_WEIGHT
+from viewkeeper.lake.errors import LostHistoryError
+from viewkeeper.lake.feeds import Feed, net_change
+from viewkeeper.lake.sources import Source, at
+from viewkeeper.lake.stores import OP, Patch
+from viewkeeper.plan.choose import Choice, Timing, choose
+from viewkeeper.plan.groups import GroupStore
+from viewkeeper.plan.steps import INSERT, store_leaf
+from viewkeeper.records import NotIncrementalError, Record, RefreshReport, SourceError
+
+_NATIVE_ROWS = 50_000  # patches of more rows are merged by Spark
+_OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
+_TIMINGS: dict[str, Timing] = {}  # by view, what this process measured last
+
+
+@dataclass
+class Situation:
+    """What a refresh finds: the store's last commit, the sources then and now, what changed."""
+
+    record: Record
+    compiled: Compiled
+    store: Source
+    store_version: int
+    meta: dict[str, Any]
+    pins: dict[str, Pin]
+    feeds: dict[str, Feed] = field(default_factory=dict)
+    full_reason: str | None = None
+    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def changed(self) -> list[str]:
+        """The sources that have rows to tell of."""
+        return [name for name, feed in self.feeds.items() if not feed.empty]
+
+    @property
+    def versions(self) -> dict[str, tuple[int, int]]:
+        """Each source's version before and after."""
+        then = self.meta.get("sources", {})
+        return {
+            name: (then.get(name, {}).get("version", -1), pin.version)
+            for name, pin in self.pins.items()
+        }
+
+    @property
+    def timing(self) -> Timing:
+        return _TIMINGS.get(self.record.id) or Timing.of(self.meta.get("timing"))
+
+
+def source_names(compiled: Compiled) -> dict[str, str]:
+    """The SQL name of each Delta source, by leaf."""
+    refs = compiled.definition.sources
+    return {leaf: ref.sql for leaf, ref in refs.items() if ref.provider == "delta"}
+
+
+def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector) -> Situation:
+    """What changed since the last refresh. Unchanged sources cost a look at their logs only."""
+    store = vector.pin(record.store).source
+    last, meta = stores.last_metadata(spark, store)
+    found = Situation(record, compiled, store, last, meta, _pins(record, compiled, vector))
+    then: Mapping[str, Any] = meta.get("sources", {})
+    if compiled.blocked:
+        found.full_reason = compiled.blocked
+        return found
+    for leaf, table in compiled.leaves.items():
+        pin, old = found.pins[leaf], then.get(leaf)
+        if old is None or old["id"] != pin.source.table_id:
+            found.full_reason = f"{pin.source.name} was replaced since the last refresh"
+            return found
+        if old["version"] != pin.version:
+            try:
+                found.feeds[leaf] = net_change(
+                    spark, pin.source, old["version"], pin.version, list(table.names)
+                )
+            except LostHistoryError as e:
+                found.full_reason = e.what
+                return found
+    return found
+
+
+def _pins(record: Record, compiled: Compiled, vector: Vector) -> dict[str, Pin]:
+    pins: dict[str, Pin] = {}
+    for leaf, name in source_names(compiled).items():
+        try:
+            pins[leaf] = vector.pin(name)
+        except UnknownTableError as e:
+            raise SourceError(
+                f"{name}, which the view {record.label} reads, is gone",
+                hint="Restore it, or drop the view; the view's rows are as they were.",
+            ) from e
+    return pins
+
+
+def decide(found: Situation, wanted: str | None = None) -> Choice:
+    """The strategy of a refresh; ``wanted`` is what the caller or the view insists on."""
+    names = found.changed
+    rows = sum(row_count(pin) for pin in found.pins.values())
+    changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
+    lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
+    choice = choose(changed, rows, found.timing, lookups=lookups)
+    if found.full_reason:
+        return Choice("full", choice.full, choice.incremental, found.full_reason)
+    if not names and wanted != "full":
+        return Choice("none", choice.full, choice.incremental, "no source changed")
+    if wanted:
+        return Choice(wanted, choice.full, choice.incremental, f'asked for "{wanted}"')
+    return choice
+
+
+def refresh(
+    spark: SparkSession, record: Record, compiled: Compiled, vector: Vector, wanted: str | None
+) -> RefreshReport:
+    """Brings one view up to the vector of source versions."""
+    start = time.perf_counter()
+    found = look(spark, record, compiled, vector)
+    choice = decide(found, wanted)
+    if choice.strategy == "full" and record.refresh == "incremental" and wanted != "full":
+        raise NotIncrementalError(
+            f"{record.label} is kept incrementally only, and cannot be now: {choice.reason}",
+            hint='Refresh it once with strategy="full", then go on as before.',
+        )
+    report = RefreshReport(record.label, choice.strategy, 0.0, choice.reason)
+    report.sources = found.versions
+    report.version = found.store_version
+    if choice.strategy == "full":
+        _full(spark, found, report, choice)
+    elif choice.strategy == "incremental":
+        _incremental(spark, found, report, choice)
+    elif any(old != new for old, new in found.versions.values()):
+        report.reason = "the sources' commits net to no change of the columns used"
+        empty = Patch(_no_rows(), [], only_inserts=True)
+        report.version = _apply(spark, found, empty, "touch", found.timing)
+        report.lane = "touch"
+    if report.lane != "none":
+        vector.moved(record.store)
+        if stores.last_metadata(spark, found.store)[1].get("by") != found.nonce:
+            report.strategy, report.lane, report.sizes = "none", "none", (0, 0)
+            report.reason = "another process refreshed the view at the same moment"
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def _metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+    sources = {
+        leaf: {"id": pin.source.table_id, "version": pin.version, "name": pin.source.name}
+        for leaf, pin in found.pins.items()
+    }
+    return {
+        "view": found.record.id,
+        "refresh": found.meta.get("refresh", 0) + 1,
+        "strategy": strategy,
+        "by": found.nonce,
+        "sources": sources,
+        "timing": timing.as_dict(),
+    }
+
+
+# ── full ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def build_frame(
+    spark: SparkSession, runner: Runner, compiled: Compiled, pins: Mapping[str, Pin], sql: str
+) -> DataFrame:
+    """The rows of a view's store, from its sources as pinned."""
+    for leaf, table in compiled.leaves.items():
+        if leaf in pins:
+            pin = pins[leaf]
+            runner.bind(table, at(spark, pin.source, pin.version, list(table.names)))
+        else:
+            runner.bind(table, spark.table(compiled.definition.sources[leaf].sql))
+    return compiled.build(spark, runner.frame, sql)
+
+
+def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice) -> None:
+    start = time.perf_counter()
+    runner = Runner(spark)
+    try:
+        frame = build_frame(spark, runner, found.compiled, found.pins, found.record.sql)
+        report.version = stores.rewrite(
+            spark,
+            found.store,
+            frame,
+            app_id=found.record.id,
+            txn=found.meta.get("refresh", 0) + 1,
+            metadata=_metadata(found, found.timing, "full"),
+        )
+    finally:
+        runner.close()
+    report.lane = "rewrite"
+    before, after, shape = found.store_version, report.version, found.compiled.store
+    report.sizes = lambda: store_difference(spark, found.store, shape, before, after)
+    _learn(found, "full", time.perf_counter() - start, choice)
+
+
+# ── incremental ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _incremental(
+    spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice
+) -> None:
+    start = time.perf_counter()
+    shape = found.compiled.store
+    plan = shape.refresh(found.changed)
+    runner = Runner(spark)
+    try:
+        for name in found.compiled.leaves:
+            _bind(spark, runner, found, name)
+        store = store_leaf(shape.columns)
+        runner.bind(store, at(spark, found.store, found.store_version, list(shape.columns)))
+        for step in plan.computes:
+            needed = step.only_if is None or _has(runner, plan.computes, step.only_if)
+            result = runner.compute(step.query) if needed else runner.nothing(step.query)
+            runner.bind(step.leaf, result.frame)
+        report.sizes = _sizes(runner.frame(plan.change))
+        patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
+        report.version = _apply(spark, found, patch, lane, found.timing)
+    finally:
+        runner.close()
+    report.lane = lane
+    _learn(found, "incremental", time.perf_counter() - start, choice)
+
+
+def _bind(spark: SparkSession, runner: Runner, found: Situation, leaf: str) -> None:
+    """The source as it is now, and its change."""
+    table, pin = found.compiled.leaves[leaf], found.pins[leaf]
+    columns = list(table.names)
+    now = at(spark, pin.source, pin.version, columns)
+    runner.bind(Table(table.name, table.names, NEW), now)
+    if leaf not in found.changed:
+        return
+    feed = found.feeds[leaf]
+    if feed.local is None:
+        runner.small = False
+        assert feed.frame is not None
+        rows = feed.frame
+    else:
+        schema = now.schema.add(FEED_WEIGHT, "long")
+        rows = runner.local(feed.local.select([*columns, FEED_WEIGHT]), schema)
+    renamed = rows.toDF(*columns, WEIGHT)
+    runner.bind(Table(table.name, table.names, SIGNED), renamed)
+
+
+def _has(runner: Runner, computes: Any, condition: tuple[str, str]) -> bool:
+    name, test = condition
+    leaf = next(c.leaf for c in computes if c.name == name)
+    return not runner.frame(leaf).where(test).isEmpty()
+
+
+def _sizes(change: DataFrame) -> tuple[int, int]:
+    weight = F.col(change.columns[-1])
+    row = change.agg(
+        F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))
+    ).first()
+    assert row is not None
+    return int(row[0] or 0), int(row[1] or 0)
+
+
+def _patch(runner: Runner, query: Any, keys: list[str], found: Situation) -> tuple[Patch, str]:
+    """The patch and the lane that fits its size."""
+    frame = runner.frame(query)
+    if not runner.small:
+        return Patch(frame, keys), "merge"
+    rows = frame.toArrow()
+    ops = set(pc.unique(rows.column(OP)).to_pylist())
+    if not ops:
+        return Patch(rows, keys, only_inserts=True), "touch"
+    if ops == {INSERT}:
+        return Patch(rows, keys, only_inserts=True), "append"
+    if rows.num_rows > _OVERWRITE_SHARE * row_count(Pin(found.store, found.store_version)):
+        small = rows.num_rows <= _NATIVE_ROWS
+        return Patch(rows, keys), "native" if small else "overwrite"
+    return Patch(rows, keys), "native" if rows.num_rows <= _NATIVE_ROWS else "merge"
+
+
+def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing) -> int:
+    return stores.apply(
+        spark,
+        found.store,
+        patch,
+        lane=lane,  # type: ignore[arg-type]
+        app_id=found.record.id,
+        txn=found.meta.get("refresh", 0) + 1,
+        metadata=_metadata(found, timing, "incremental"),
+    )
+
+
+def _no_rows() -> pa.Table:
+    return pa.table({OP: pa.array([], pa.string())})
+
+
+def _learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> None:
+    """What the refresh took, for the next one's prediction; it is in the next commit."""
+    timing = found.timing.learned(strategy, seconds, choice.predicted)
+    _TIMINGS[found.record.id] = timing

@@ -1,0 +1,145 @@
+"""Where viewkeeper keeps its own: the registry of views, their history, their stores.
+
+One schema of the session's catalog, ``viewkeeper`` by default. The registry and the history are
+Delta tables, so several processes share them, and every change of them is one atomic commit.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.errors import UnknownTableError
+from viewkeeper.lake import stores
+from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.sources import Source, at, find, quoted, version
+from viewkeeper.lake.stores import OP, Patch
+from viewkeeper.records import Record
+
+_VIEWS = "name STRING, record STRING"
+_HISTORY = (
+    "at TIMESTAMP, view STRING, strategy STRING, inserted BIGINT, deleted BIGINT, seconds DOUBLE,"
+    " reason STRING, lane STRING, version BIGINT, changed_rows BIGINT, source_rows BIGINT,"
+    " sources STRING"
+)
+_TRIES = 20
+
+
+class Home:
+    """The registry and the history of one catalog."""
+
+    def __init__(self, spark: SparkSession, schema: str) -> None:
+        self.spark = spark
+        self.schema = ".".join(quoted(p) for p in schema.split("."))
+        self._lock = threading.Lock()
+        self._tables: dict[str, Source] = {}
+        self._records: tuple[int, dict[str, Record]] = (-1, {})
+        self._process = uuid.uuid4().hex
+        self._writes = 0
+
+    def table(self, name: str, columns: str) -> Source:
+        """One of our own tables, made at the first use."""
+        if name not in self._tables:
+            full = f"{self.schema}.{quoted(name)}"
+            try:
+                self._tables[name] = find(self.spark, full)
+            except UnknownTableError:
+                self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+                empty = self.spark.createDataFrame([], columns)
+                try:
+                    made = stores.create(self.spark, full, empty, metadata={"table": name})
+                except ConflictError:  # another process made it
+                    made = find(self.spark, full)
+                self._tables[name] = made
+        return self._tables[name]
+
+    @property
+    def exists(self) -> bool:
+        """Is there a registry? Looking makes none."""
+        if "views" in self._tables:
+            return True
+        try:
+            self._tables["views"] = find(self.spark, f"{self.schema}.{quoted('views')}")
+        except UnknownTableError:
+            return False
+        return True
+
+    # ── the registry ──
+
+    def records(self) -> dict[str, Record]:
+        """All views by name; read again only when the registry has a new version."""
+        if not self.exists:
+            return {}
+        source = self.table("views", _VIEWS)
+        now = version(self.spark, source)
+        if self._records[0] != now:
+            rows = at(self.spark, source, now).select("record").collect()
+            found = [Record.from_json(row[0]) for row in rows]
+            self._records = now, {r.name: r for r in sorted(found, key=lambda r: r.created)}
+        return self._records[1]
+
+    def save(self, record: Record) -> None:
+        """Adds a view, or replaces the record of its name."""
+        self._write(record.name, record.to_json(), "U")
+
+    def remove(self, name: str) -> None:
+        """Forgets a view."""
+        self._write(name, "", "D")
+
+    def _write(self, name: str, text: str, op: str) -> None:
+        source = self.table("views", _VIEWS)
+        rows = pa.table({"name": [name], "record": [text], OP: [op]})
+        for attempt in range(_TRIES):
+            try:
+                with self._lock:
+                    self._writes += 1
+                    stores.apply(
+                        self.spark,
+                        source,
+                        Patch(rows, ["name"]),
+                        lane="native",
+                        app_id=self._process,
+                        txn=self._writes,
+                        metadata={"registry": name},
+                    )
+                return
+            except ConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+
+    # ── the history ──
+
+    def log(self, rows: list[dict[str, Any]]) -> None:
+        """Adds rows to the history."""
+        source = self.table("history", _HISTORY)
+        frame = self.spark.createDataFrame([], _HISTORY)
+        names = frame.columns
+        schema = frame.toArrow().schema
+        table = pa.Table.from_pylist([{n: r.get(n) for n in names} for r in rows], schema=schema)
+        table = table.append_column(OP, pa.array(["I"] * len(rows), pa.string()))
+        for attempt in range(_TRIES):
+            try:
+                with self._lock:
+                    self._writes += 1
+                    stores.apply(
+                        self.spark,
+                        source,
+                        Patch(table, [], only_inserts=True),
+                        lane="append",
+                        app_id=self._process,
+                        txn=self._writes,
+                        metadata={"history": len(rows)},
+                    )
+                return
+            except ConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+
+    def history(self) -> DataFrame:
+        """All refreshes, the newest first."""
+        source = self.table("history", _HISTORY)
+        return self.spark.table(source.name).orderBy("at", ascending=False)

@@ -1,0 +1,574 @@
+"""The keeper: materialized views on a Spark session, kept equal to their queries."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.compiled import Compiled, compile_view
+from viewkeeper.engine import changes as view_changes
+from viewkeeper.engine.refresh import build_frame, refresh, source_names
+from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.vector import Vector
+from viewkeeper.errors import UnknownTableError, suggestion
+from viewkeeper.explain import Explanation, explain_query, explain_view
+from viewkeeper.home import Home
+from viewkeeper.lake import stores
+from viewkeeper.lake.errors import NotDeltaError
+from viewkeeper.lake.sources import Source, find, quoted
+from viewkeeper.plan.choose import Timing
+from viewkeeper.records import (
+    MAINTAIN_MODES,
+    REFRESH_MODES,
+    CyclicViewError,
+    InvalidOptionError,
+    NameTakenError,
+    NotIncrementalError,
+    Record,
+    RefreshFailedError,
+    RefreshReport,
+    SessionError,
+    UnknownViewError,
+    View,
+    ViewInUseError,
+)
+from viewkeeper.session import check_classic, lake_of, local_session, sync
+from viewkeeper.statements import read_statement
+
+
+def connect(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Keeper:
+    """A keeper on a local Spark whose tables and views live in a folder.
+
+    Other processes that connect to the same folder, later or at the same time, find everything.
+
+    Parameters
+    ----------
+    path : str
+        The folder of the lake; it is made if it is not there.
+    config : dict, optional
+        More Spark settings.
+
+    Examples
+    --------
+    >>> import viewkeeper as vk
+    >>> keeper = vk.connect("./lake")                                     # doctest: +SKIP
+    """
+    return Keeper(local_session(path, config))
+
+
+class Keeper:
+    """Materialized views on a Spark session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session with Delta Lake.
+    schema : str
+        The schema in which viewkeeper keeps its own tables.
+
+    Examples
+    --------
+    >>> import viewkeeper as vk
+    >>> keeper = vk.Keeper(spark)                                         # doctest: +SKIP
+    >>> keeper.create_view("totals", "SELECT c, sum(x) AS s FROM t GROUP BY c")  # doctest: +SKIP
+    >>> keeper.refresh()                                                  # doctest: +SKIP
+    """
+
+    def __init__(self, spark: SparkSession, schema: str = "viewkeeper") -> None:
+        check_classic(spark)
+        self._spark: SparkSession | None = spark
+        self._lake = lake_of(spark)
+        self._home = Home(spark, schema)
+        self._compiled: dict[str, Compiled] = {}
+        self._sources: dict[str, Source] = {}
+        self._readers: set[str] = set()
+        self._sync()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session."""
+        if self._spark is None:
+            raise SessionError("this keeper was stopped", hint="Connect again.")
+        return self._spark
+
+    def stop(self) -> None:
+        """Ends the Spark session."""
+        if self._spark is not None:
+            self._spark.stop()
+            self._spark = None
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ── views ──
+
+    def create_view(
+        self,
+        name: str,
+        query: str | DataFrame,
+        refresh: str = "auto",
+        maintain: str = "deferred",
+        *,
+        replace: bool = False,
+    ) -> RefreshReport:
+        """Creates a materialized view and fills it.
+
+        SQL: ``CREATE [OR REPLACE] MATERIALIZED VIEW name AS query``.
+
+        Parameters
+        ----------
+        name : str
+            A name of one, two or three parts.
+        query : str or DataFrame
+            What the view is to be equal to.
+        refresh : "auto", "incremental" or "full"
+            How it is refreshed: as the cost model says; never in full (fails here if the query
+            cannot be kept incrementally); always in full.
+        maintain : "deferred"
+            When: by ``refresh()``.
+        replace : bool
+            Whether a view of this name may be there; it stays until the new one is complete.
+
+        Examples
+        --------
+        >>> keeper.create_view("v", "SELECT c, count(*) AS n FROM t GROUP BY c")  # doctest: +SKIP
+        """
+        _one_of("refresh", refresh, REFRESH_MODES)
+        _one_of("maintain", maintain, MAINTAIN_MODES)
+        start = datetime.datetime.now(datetime.timezone.utc)
+        self._sync()
+        full_name = self._full_name(name)
+        old = self._home.records().get(full_name)
+        self._check_name(full_name, old, replace)
+        compiled = compile_view(self.spark, query)
+        if refresh == "incremental" and compiled.blocked:
+            raise NotIncrementalError(
+                f"{name} cannot be kept incrementally: {compiled.blocked}",
+                hint='Create it with refresh="full" or "auto", or take this part out of the query.',
+            )
+        sql = query if isinstance(query, str) else self._text_of(name, compiled)
+        catalog, schema = self._current()
+        identity = uuid.uuid4().hex
+        record = Record(
+            id=identity,
+            name=full_name,
+            label=name,
+            sql=sql,
+            catalog=catalog,
+            schema=schema,
+            store=f"{self._home.schema}.{quoted('store_' + identity[:16])}",
+            refresh=refresh,
+            maintain=maintain,
+            created=start.isoformat(),
+            columns=compiled.columns,
+            reads=tuple(sorted(ref.sql for ref in compiled.definition.sources.values())),
+        )
+        self._check_cycle(record, old)
+        report = self._build(record, compiled)
+        self._home.save(record)
+        self._compiled[identity] = compiled
+        self._show(record, compiled)
+        if old is not None:
+            self._drop_store(old)
+        self._log([report], start)
+        return report
+
+    def materialized_view(
+        self, function: Callable[[], Any] | None = None, *, name: str | None = None, **options: Any
+    ) -> Any:
+        """A decorator: the function gives the query, its name is the view's.
+
+        In the manner of ``pyspark.pipelines.materialized_view``.
+
+        Examples
+        --------
+        >>> @keeper.materialized_view                                     # doctest: +SKIP
+        ... def totals():
+        ...     return keeper.spark.table("t").groupBy("c").count()
+        """
+
+        def create(f: Callable[[], Any]) -> Callable[[], Any]:
+            self.create_view(name or f.__name__, f(), **options)
+            return f
+
+        return create if function is None else create(function)
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Drops a view and its rows.
+
+        SQL: ``DROP MATERIALIZED VIEW [IF EXISTS] name``. A view that others read stays.
+
+        Examples
+        --------
+        >>> keeper.drop_view("v")                                         # doctest: +SKIP
+        """
+        self._sync()
+        records = self._home.records()
+        full_name = self._full_name(name)
+        if full_name not in records and if_exists:
+            return
+        record = self._record(name)
+        users = [r.label for r in records.values() if record.store in r.reads]
+        if users:
+            raise ViewInUseError(
+                f"{name} is read by {', '.join(users)}", hint="Drop these views first."
+            )
+        self.spark.sql(f"DROP VIEW IF EXISTS {record.name}")
+        self._home.remove(record.name)
+        self._drop_store(record)
+
+    def views(self) -> list[View]:
+        """All views, in the order of their creation: their names, with what is known of them.
+
+        Examples
+        --------
+        >>> [(v, v.refresh) for v in keeper.views()]                      # doctest: +SKIP
+        """
+        self._sync()
+        return [View.of(record) for record in self._home.records().values()]
+
+    # ── refresh ──
+
+    def refresh(self, name: str | None = None, strategy: str | None = None) -> list[RefreshReport]:
+        """Brings a view (and those it reads), or all views, up to their sources.
+
+        SQL: ``REFRESH MATERIALIZED VIEW name [FULL | INCREMENTAL]``. All views of one call reflect
+        the same versions of the sources. Each view is changed in one atomic commit.
+
+        Parameters
+        ----------
+        name : str, optional
+        strategy : "incremental" or "full", optional
+            Instead of the cost model's choice.
+
+        Examples
+        --------
+        >>> for report in keeper.refresh():                               # doctest: +SKIP
+        ...     print(report)
+        """
+        if strategy is not None:
+            _one_of("strategy", strategy, ("incremental", "full"))
+        start = datetime.datetime.now(datetime.timezone.utc)
+        self._sync()
+        wanted = self._with_upstream(name)
+        vector = Vector(self.spark, self._sources)
+        reports: list[RefreshReport] = []
+        failed: dict[str, Exception] = {}
+        for record in wanted:
+            if any(r.name in failed for r in self._upstream(record)):
+                failed[record.name] = _upstream_failed(record)
+                continue
+            try:
+                reports.append(self._refresh(record, vector, strategy, name))
+            except Exception as e:
+                failed[record.name] = e
+        self._log([r for r in reports if r.lane != "none"], start)
+        if failed:
+            raise _failure(failed, reports)
+        return reports
+
+    def _refresh(
+        self, record: Record, vector: Vector, strategy: str | None, name: str | None
+    ) -> RefreshReport:
+        insist = strategy if name is None or self._full_name(name) == record.name else None
+        if insist is None and record.refresh == "full":
+            insist = "full"
+        if insist is None and record.refresh == "incremental":
+            insist = "incremental"
+        return refresh(self.spark, record, self._compile(record), vector, insist)
+
+    # ── looking ──
+
+    def explain(self, name_or_sql: str) -> Explanation:
+        """How a view, or a query that is not yet one, is kept: operator by operator, and why.
+
+        SQL: ``EXPLAIN MATERIALIZED VIEW name``, ``EXPLAIN CREATE MATERIALIZED VIEW v AS query``.
+
+        Examples
+        --------
+        >>> print(keeper.explain("v"))                                    # doctest: +SKIP
+        """
+        self._sync()
+        record = self._home.records().get(self._full_name_or_none(name_or_sql) or "")
+        if record is None:
+            if len(name_or_sql.split()) == 1:
+                raise self._unknown(name_or_sql)
+            return explain_query(compile_view(self.spark, name_or_sql), name_or_sql)
+        vector = Vector(self.spark, self._sources)
+        return explain_view(self.spark, record, self._compile(record), vector)
+
+    def changes(self, name: str, since: int) -> DataFrame:
+        """The net change of a view since a version of it: its columns and ``__weight``.
+
+        Examples
+        --------
+        >>> keeper.changes("v", since=report.version)                     # doctest: +SKIP
+        """
+        self._sync()
+        record = self._record(name)
+        store = find(self.spark, record.store)
+        return view_changes.since(self.spark, store, self._compile(record).store, since)
+
+    def history(self, name: str | None = None) -> DataFrame:
+        """What each refresh did: strategy, rows, seconds, reason; the newest first.
+
+        Examples
+        --------
+        >>> keeper.history("v").show()                                    # doctest: +SKIP
+        """
+        self._sync()
+        frame = self._home.history()
+        return frame if name is None else frame.where(frame.view == self._record(name).label)
+
+    def sql(self, text: str) -> DataFrame:
+        """Runs a statement: those about materialized views here, all others by Spark.
+
+        Examples
+        --------
+        >>> keeper.sql("CREATE MATERIALIZED VIEW v AS SELECT 1 AS a")     # doctest: +SKIP
+        """
+        self._sync()
+        statement = read_statement(text)
+        if statement is None:
+            return self.spark.sql(text)
+        match statement.verb:
+            case "create":
+                return self._sql_create(statement)
+            case "refresh":
+                return self._table(self.refresh(statement.name, statement.strategy))
+            case "drop":
+                assert statement.name is not None
+                self.drop_view(statement.name, if_exists=statement.if_exists)
+                return self.spark.createDataFrame([], "view STRING")
+            case "explain":
+                explained = self.explain(statement.query or statement.name or "")
+                return self.spark.createDataFrame([(str(explained),)], "plan STRING")
+            case _:
+                rows = [(str(v), v.refresh, v.sql) for v in self.views()]
+                return self.spark.createDataFrame(rows, "view STRING, refresh STRING, sql STRING")
+
+    def _sql_create(self, statement: Any) -> DataFrame:
+        exists = self._full_name(statement.name) in self._home.records()
+        if statement.if_not_exists and exists:
+            return self._table([])
+        mode = statement.properties.get("viewkeeper.refresh") or statement.properties.get("refresh")
+        report = self.create_view(
+            statement.name, statement.query, refresh=mode or "auto", replace=statement.replace
+        )
+        return self._table([report])
+
+    def _table(self, reports: list[RefreshReport]) -> DataFrame:
+        columns = "view STRING, strategy STRING, inserted BIGINT, deleted BIGINT, seconds DOUBLE"
+        rows = [r.as_dict() for r in reports]
+        values = [
+            (r["view"], r["strategy"], r["inserted"], r["deleted"], r["seconds"], r["reason"])
+            for r in rows
+        ]
+        return self.spark.createDataFrame(values, columns + ", reason STRING")
+
+    # ── inside ──
+
+    def _sync(self) -> None:
+        """What other processes made or dropped: tables by the folder, views by the registry."""
+        if self._lake is not None:
+            sync(self.spark, self._lake)
+            for record in self._home.records().values():
+                if record.id not in self._readers:
+                    self._show(record, None)
+
+    def _show(self, record: Record, compiled: Compiled | None) -> None:
+        """The view's name in the catalog: what readers see of the store."""
+        compiled = compiled or self._compile(record)
+        text = compiled.reader_sql(record.store)
+        self.spark.sql(f"CREATE OR REPLACE VIEW {record.name} AS {text}")
+        self._readers.add(record.id)
+
+    def _compile(self, record: Record) -> Compiled:
+        """The compiled query of a view, once per process and definition."""
+        if record.id not in self._compiled:
+            before = self._current()
+            self._use(record.catalog, record.schema)
+            try:
+                self._compiled[record.id] = compile_view(self.spark, record.sql)
+            finally:
+                self._use(*before)
+        return self._compiled[record.id]
+
+    def _build(self, record: Record, compiled: Compiled) -> RefreshReport:
+        """Fills a new store, in one commit with the versions of the sources."""
+        start = datetime.datetime.now()
+        vector = Vector(self.spark, self._sources)
+        pins = {leaf: vector.pin(name) for leaf, name in source_names(compiled).items()}
+        runner = Runner(self.spark)
+        self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._home.schema}")
+        sources = {
+            leaf: {"id": p.source.table_id, "version": p.version, "name": p.source.name}
+            for leaf, p in pins.items()
+        }
+        metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
+        metadata["timing"] = Timing().as_dict()
+        try:
+            frame = build_frame(self.spark, runner, compiled, pins, record.sql)
+            made = stores.create(self.spark, record.store, frame, metadata=metadata)
+        finally:
+            runner.close()
+        seconds = (datetime.datetime.now() - start).total_seconds()
+        report = RefreshReport(record.label, "full", seconds, "created")
+        report.lane, report.version = "create", 0
+        report.sources = {leaf: (-1, p.version) for leaf, p in pins.items()}
+        report.sizes = lambda: (self.spark.table(record.name).count(), 0)
+        self._sources[record.store] = made
+        return report
+
+    def _drop_store(self, record: Record) -> None:
+        try:
+            stores.drop(self.spark, find(self.spark, record.store))
+        except (UnknownTableError, NotDeltaError):
+            pass
+        self._sources.pop(record.store, None)
+        self._compiled.pop(record.id, None)
+
+    def _with_upstream(self, name: str | None) -> list[Record]:
+        """The views to refresh, each after those it reads."""
+        records = self._home.records()
+        if name is None:
+            chosen = list(records.values())
+        else:
+            chosen = [self._record(name)]
+        order: dict[str, Record] = {}
+
+        def visit(record: Record) -> None:
+            if record.name not in order:
+                for r in self._upstream(record):
+                    visit(r)
+                order[record.name] = record
+
+        for record in chosen:
+            visit(record)
+        return list(order.values())
+
+    def _upstream(self, record: Record) -> list[Record]:
+        """The views that a view reads."""
+        return [r for r in self._home.records().values() if r.store in record.reads]
+
+    def _record(self, name: str) -> Record:
+        found = self._home.records().get(self._full_name(name))
+        if found is None:
+            raise self._unknown(name)
+        return found
+
+    def _unknown(self, name: str) -> UnknownViewError:
+        known = [r.label for r in self._home.records().values()]
+        return UnknownViewError(f"no view {name!r} is kept here", hint=suggestion(name, known))
+
+    def _current(self) -> tuple[str, str]:
+        catalog = self.spark.catalog
+        return catalog.currentCatalog(), catalog.currentDatabase()
+
+    def _use(self, catalog: str, schema: str) -> None:
+        if self._current() != (catalog, schema):
+            self.spark.catalog.setCurrentCatalog(catalog)
+            self.spark.catalog.setCurrentDatabase(schema)
+
+    def _full_name(self, name: str) -> str:
+        full = self._full_name_or_none(name)
+        if full is None:
+            raise InvalidOptionError(
+                f"{name!r} is not a name", hint="Use one, two or three parts: catalog.schema.view."
+            )
+        return full
+
+    def _full_name_or_none(self, name: str) -> str | None:
+        """A name of one to three parts in full, each part in backquotes."""
+        try:
+            parser = self.spark._jsparkSession.sessionState().sqlParser()
+            parts = parser.parseMultipartIdentifier(name)
+        except Exception:
+            return None
+        given = [parts.apply(i) for i in range(parts.size())]
+        if not 1 <= len(given) <= 3:
+            return None
+        catalog, schema = self._current()
+        full = ([catalog, schema][: 3 - len(given)]) + given
+        return ".".join(quoted(p.lower()) for p in full)
+
+    def _check_name(self, name: str, old: Record | None, replace: bool) -> None:
+        if old is not None and not replace:
+            raise NameTakenError(
+                f"a view {name} is there already",
+                hint="Drop it first, or replace it (CREATE OR REPLACE, replace=True).",
+            )
+        if old is None and self.spark.catalog.tableExists(name):
+            raise NameTakenError(f"{name} is a table or view already", hint="Use another name.")
+
+    def _check_cycle(self, record: Record, old: Record | None) -> None:
+        """A view must not read itself, by whatever way."""
+        if old is None:
+            return
+        records = self._home.records().values()
+        seen: set[str] = set()
+        todo = list(record.reads)
+        while todo:
+            store = todo.pop()
+            if store == old.store:
+                raise CyclicViewError(
+                    f"the new definition of {record.label} reads {record.label} itself",
+                    hint="Take the view out of its own query.",
+                )
+            for r in records:
+                if r.store == store and r.name not in seen:
+                    seen.add(r.name)
+                    todo += r.reads
+
+    def _text_of(self, name: str, compiled: Compiled) -> str:
+        if compiled.definition.query is None:
+            raise NotIncrementalError(
+                f"the DataFrame of {name} cannot be written as SQL: {compiled.blocked}",
+                hint="Give the query as SQL text.",
+            )
+        return compiled.definition.to_sql()
+
+    def _log(self, reports: list[RefreshReport], at: datetime.datetime) -> None:
+        rows = [
+            {**r.as_dict(), "at": at, "sources": json.dumps(r.as_dict()["sources"])}
+            for r in reports
+        ]
+        if rows:
+            self._home.log(rows)
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidOptionError(
+            f"{what} is {value!r}", hint=f"Use one of {', '.join(map(repr, allowed))}."
+        )
+
+
+def _upstream_failed(record: Record) -> RefreshFailedError:
+    return RefreshFailedError(
+        f"{record.label} was not refreshed, because a view it reads could not be",
+        hint="It is as it was before.",
+    )
+
+
+def _failure(failed: dict[str, Exception], reports: list[RefreshReport]) -> Exception:
+    """The one error, or one that tells of all."""
+    first = next(iter(failed.values()))
+    if len(failed) == 1:
+        return first
+    names = "; ".join(f"{name}: {str(e).splitlines()[0]}" for name, e in failed.items())
+    error = RefreshFailedError(
+        f"{len(failed)} views could not be refreshed: {names}",
+        hint="They are as they were before; the others were refreshed.",
+    )
+    error.reports, error.causes = reports, failed
+    return error

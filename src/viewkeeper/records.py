@@ -1,0 +1,212 @@
+"""What is known of a view, of a refresh, and the errors of the keeper."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from viewkeeper.errors import ViewKeeperError
+
+REFRESH_MODES = ("auto", "incremental", "full")
+MAINTAIN_MODES = ("deferred",)
+
+
+class InvalidQueryError(ViewKeeperError):
+    """SQL that Spark cannot analyse."""
+
+    code = "INVALID_QUERY"
+
+
+class InvalidOptionError(ViewKeeperError):
+    """An option with a value it does not have."""
+
+    code = "INVALID_OPTION"
+
+
+class NameTakenError(ViewKeeperError):
+    """A table or view of this name is there already."""
+
+    code = "NAME_TAKEN"
+
+
+class UnknownViewError(ViewKeeperError):
+    """No view of this name is kept here."""
+
+    code = "UNKNOWN_VIEW"
+
+
+class CyclicViewError(ViewKeeperError):
+    """A definition that would make a view depend on itself."""
+
+    code = "CYCLIC_DEFINITION"
+
+
+class ViewInUseError(ViewKeeperError):
+    """A view that others are built on."""
+
+    code = "VIEW_IN_USE"
+
+
+class NotIncrementalError(ViewKeeperError):
+    """A view asked to be incremental whose query is not."""
+
+    code = "NOT_INCREMENTAL"
+
+
+class SourceError(ViewKeeperError):
+    """A source that is gone, or no longer what the view's query needs."""
+
+    code = "SOURCE_CHANGED"
+
+
+class SessionError(ViewKeeperError):
+    """A Spark session that cannot be used, or none where one is needed."""
+
+    code = "NO_SESSION"
+
+
+class RefreshFailedError(ViewKeeperError):
+    """Some views could not be refreshed; ``reports`` tells of those that could."""
+
+    code = "REFRESH_FAILED"
+    reports: list[RefreshReport]
+    causes: dict[str, Exception]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A view as the registry knows it."""
+
+    id: str
+    name: str  # full name, each part in backquotes
+    label: str  # the name as the user gave it
+    sql: str
+    catalog: str  # the current catalog and schema when the view was defined
+    schema: str
+    store: str  # full name of the store
+    refresh: str = "auto"
+    maintain: str = "deferred"
+    created: str = ""
+    columns: tuple[tuple[str, str], ...] = ()  # name and type
+    reads: tuple[str, ...] = ()  # full names of sources
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Record:
+        found = json.loads(text)
+        found["columns"] = tuple((n, t) for n, t in found["columns"])
+        found["reads"] = tuple(found["reads"])
+        return Record(**found)
+
+
+class View(str):
+    """A view's name, with what is known of it: ``sql``, ``refresh``, ``columns``, ``record``."""
+
+    record: Record
+
+    @staticmethod
+    def of(record: Record) -> View:
+        """The view of a record."""
+        view = View(record.label)
+        view.record = record
+        return view
+
+    @property
+    def name(self) -> str:
+        return self.record.label
+
+    @property
+    def sql(self) -> str:
+        return self.record.sql
+
+    @property
+    def refresh(self) -> str:
+        return self.record.refresh
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return self.record.columns
+
+
+Sizes = tuple[int, int]
+
+
+@dataclass
+class RefreshReport:
+    """What a refresh of one view did.
+
+    Attributes
+    ----------
+    view : str
+        The view's name.
+    strategy : str
+        "incremental", "full" or "none".
+    inserted, deleted : int
+        The sizes of ΔQ and ∇Q, the least change. After a full refresh they are found by comparing
+        the two states of the view, when first asked for.
+    seconds : float
+        How long it took.
+    reason : str
+        Why this strategy, with the numbers behind it.
+    lane : str
+        How the store was changed: append, native, merge, overwrite, rewrite, touch or none.
+    version : int
+        The version of the store after the refresh.
+    sources : mapping of str to (int, int)
+        Each source's version before and after.
+    """
+
+    view: str
+    strategy: str
+    seconds: float
+    reason: str
+    lane: str = "none"
+    version: int = -1
+    sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sizes: Sizes | Callable[[], Sizes] = (0, 0)
+
+    @property
+    def inserted(self) -> int:
+        return self._sizes()[0]
+
+    @property
+    def deleted(self) -> int:
+        return self._sizes()[1]
+
+    def _sizes(self) -> Sizes:
+        if callable(self.sizes):
+            self.sizes = self.sizes()
+        return self.sizes
+
+    @property
+    def known_sizes(self) -> Sizes | None:
+        """The sizes, if they are known without another look."""
+        return None if callable(self.sizes) else self.sizes
+
+    def __str__(self) -> str:
+        known = self.known_sizes
+        rows = f"+{known[0]} -{known[1]} rows" if known else "rows not compared"
+        return f"{self.view}: {self.strategy}, {rows}, {self.seconds:.2f} s ({self.reason})"
+
+    def __repr__(self) -> str:
+        return f"RefreshReport({self})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values, for JSON and for the history."""
+        known = self.known_sizes
+        return {
+            "view": self.view,
+            "strategy": self.strategy,
+            "inserted": known[0] if known else None,
+            "deleted": known[1] if known else None,
+            "seconds": round(self.seconds, 4),
+            "reason": self.reason,
+            "lane": self.lane,
+            "version": self.version,
+            "sources": {k: list(v) for k, v in self.sources.items()},
+        }

@@ -1,0 +1,168 @@
+"""The statements about materialized views that ``Keeper.sql`` reads itself; all others are Spark's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import TokenType, tokenize
+from sqlglot.errors import SqlglotError
+
+from viewkeeper.errors import NotationError
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement about a materialized view.
+
+    ``verb`` is "create", "refresh", "drop", "explain" or "show". ``query`` is the SELECT after AS.
+    """
+
+    verb: str
+    name: str | None = None
+    query: str | None = None
+    replace: bool = False
+    if_exists: bool = False
+    if_not_exists: bool = False
+    strategy: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def read_statement(text: str) -> Statement | None:
+    """The statement, or None if it is not about materialized views.
+
+    >>> read_statement("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT 1 AS a").name
+    'v'
+    >>> read_statement("REFRESH MATERIALIZED VIEW s.v").name
+    's.v'
+    >>> read_statement("SELECT 1") is None
+    True
+    """
+    words = text.lstrip().split(None, 8)
+    if not any(w.upper() == "MATERIALIZED" for w in words):
+        return None
+    try:
+        tokens = tokenize(text, read="spark")
+    except SqlglotError:
+        return None  # Spark will say what is wrong
+    return _Reader(text, tokens).statement()
+
+
+class _Reader:
+    def __init__(self, text: str, tokens: list[Any]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.at = 0
+
+    def statement(self) -> Statement | None:
+        if self.take("EXPLAIN"):
+            if self.take("CREATE"):
+                self.take("OR"), self.take("REPLACE")
+                return self.create("explain") if self.view() else None
+            if not self.view():
+                return None
+            return self.ended(Statement("explain", self.name()))
+        if self.take("SHOW"):
+            found = self.take("MATERIALIZED") and self.take("VIEWS")
+            return self.ended(Statement("show")) if found else None
+        if self.take("CREATE"):
+            replace = bool(self.take("OR") and self.take("REPLACE"))
+            return self.create("create", replace) if self.view() else None
+        if self.take("REFRESH") and self.view():
+            name = None if self.done or self.word in ("FULL", "INCREMENTAL") else self.name()
+            strategy = self.word.lower() if self.word in ("FULL", "INCREMENTAL") else None
+            self.at += bool(strategy)
+            return self.ended(Statement("refresh", name, strategy=strategy))
+        if self.take("DROP") and self.view():
+            if_exists = bool(self.take("IF") and self.take("EXISTS"))
+            return self.ended(Statement("drop", self.name(), if_exists=if_exists))
+        return None
+
+    def create(self, verb: str, replace: bool = False) -> Statement:
+        missing = bool(self.take("IF") and self.take("NOT") and self.take("EXISTS"))
+        name = self.name()
+        properties: dict[str, str] = {}
+        while not self.done and self.word != "AS":
+            if self.take("COMMENT"):
+                properties["comment"] = self.string()
+            elif self.take("TBLPROPERTIES"):
+                properties |= self.pairs()
+            else:
+                raise self.error("expected AS and a query, COMMENT or TBLPROPERTIES")
+        if self.done:
+            raise self.error("expected AS and a query")
+        start = self.tokens[self.at].end + 1
+        query = self.text[start:].strip().rstrip(";").strip()
+        if not query:
+            raise self.error("expected a query after AS")
+        return Statement(verb, name, query, replace, if_not_exists=missing, properties=properties)
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.tokens) or self.tokens[self.at].token_type == TokenType.SEMICOLON
+
+    @property
+    def word(self) -> str:
+        return "" if self.done else self.tokens[self.at].text.upper()
+
+    def take(self, word: str) -> bool:
+        found = self.word == word and self.tokens[self.at].token_type != TokenType.STRING
+        self.at += found
+        return found
+
+    def view(self) -> bool:
+        return self.take("MATERIALIZED") and self.take("VIEW")
+
+    def name(self) -> str:
+        """A name of one to three parts, as it stands in the text."""
+        first = self.at
+        while True:
+            if self.done or self.tokens[self.at].token_type == TokenType.STRING:
+                raise self.error("expected a view's name")
+            self.at += 1
+            if self.done or self.tokens[self.at].token_type != TokenType.DOT:
+                break
+            self.at += 1
+        return self.text[self.tokens[first].start : self.tokens[self.at - 1].end + 1]
+
+    def string(self) -> str:
+        if self.done or self.tokens[self.at].token_type != TokenType.STRING:
+            raise self.error("expected a string")
+        self.at += 1
+        return str(self.tokens[self.at - 1].text)
+
+    def pairs(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        self.expect("(")
+        while True:
+            key = self.tokens[self.at].text if not self.done else ""
+            self.at += 1
+            self.take("=")
+            value = self.tokens[self.at].text if not self.done else ""
+            self.at += 1
+            found[key.lower()] = value
+            if not self.take(","):
+                break
+        self.expect(")")
+        return found
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            raise self.error(f"expected {word!r}")
+
+    def ended(self, statement: Statement) -> Statement:
+        if not self.done:
+            raise self.error("the statement ends before the text does")
+        return statement
+
+    def error(self, what: str) -> NotationError:
+        if self.done:
+            span = (len(self.text), len(self.text) + 1)
+        else:
+            span = (self.tokens[self.at].start, self.tokens[self.at].end + 1)
+        return NotationError(
+            what,
+            text=self.text,
+            span=span,
+            hint="CREATE [OR REPLACE] MATERIALIZED VIEW name [TBLPROPERTIES (…)] AS query",
+        )

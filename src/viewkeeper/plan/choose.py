@@ -23,7 +23,7 @@ class Timing:
     incremental: float = 1.0
 
     def learned(self, strategy: str, seconds: float, predicted: float) -> Timing:
-    """The timing after one more refresh: halfway to it, and at most by a factor of two, since
+        """The timing after one more refresh: halfway to it, and at most by a factor of two, since
         the first refresh of a session is slow for other reasons."""
         before = self.full if strategy == "full" else self.incremental
         ratio = before * seconds / max(predicted, 0.05)

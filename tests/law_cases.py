@@ -10,6 +10,7 @@ from viewkeeper.algebra.nodes import (
     NEW,
     OLD,
     REMOVED,
+    SIGNED,
     Anti,
     GroupBy,
     Net,
@@ -182,6 +183,7 @@ FIRES: dict[str, list[tuple[Query, al.Facts]]] = {
         (nS.join(dR, A), references()),
         (at(S, OLD).join(dR, A), references()),
         (S.join(dR, "left.b = right.a"), references("b", "a")),
+        (S.join(at(R, SIGNED), A), references()),
         (S.join(dR, f"{A} AND {B} AND left.a > 1"), references("ab", "ab")),
         ((S - nS).select("b = 1").project(["a"]).join(dR.select("b > 1"), A), references()),
         (S.group_by(["a"], {"n": "count(*)"}).join(dR, A), references()),
@@ -248,6 +250,21 @@ FIRES: dict[str, list[tuple[Query, al.Facts]]] = {
         (R - (S | T), APART),
         (R - (T | S), APART),
     ],
+    "monus_plus_parts": [
+        ((R + S.select("a = 1")) - S, APART),
+        ((R.select("a = 1") + R.select("a = 2").distinct()) - R.select("a = 2"), FACTS),
+        ((R.select("a = 2").distinct() + R.select("a = 1")) - R.select("a = 2"), FACTS),
+    ],
+    "min_part_disjoint": [
+        ((R + R.distinct()) & S, APART),
+        ((R.select("a = 1") + R) & S.select("a = 2"), FACTS),
+        ((T | R) & S, APART),
+        ((R | R.select("a IS NULL")) & S, al.Facts(disjoint=[(R, S)])),
+        (R & (S + T), APART),
+        (R & (T + S), APART),
+        (R & (S | T), APART),
+        (R & (T | S), APART),
+    ],
     "min_disjoint": [(R & S, SPLIT), (S & R, APART), (nR & dR, FACTS)],
     "min_contained": [
         (R & S, INSIDE),
@@ -296,6 +313,9 @@ HOLDS: list[tuple[Query, al.Facts]] = [
     (at(S, NEW).join(dR, A), references()),
     (T.left(S, B).join(dR.project({"k": "a"}), "#0 = k"), references()),
     (S.join(dR, "left.a + 0 = right.a"), references("b", "a")),
+    # ±R may have the old row and the new row of one key
+    (at(R, SIGNED).project(["a"]).distinct(), KEY),
+    (at(R, SIGNED).join(S, A), references(append_only=["S"])),
     # the columns must come from one row of the table
     (
         S.product(S).join(dR.project({"j": "a", "k": "b"}), "#0 = j AND #3 = k"),
@@ -326,6 +346,9 @@ HOLDS: list[tuple[Query, al.Facts]] = [
     (R.anti(S, A) - R.anti(S + T, A), FACTS),
     ((R + S) - (R | S), FACTS),
     ((R - S) + S, FACTS),
+    ((R + S) - S.select("a > 1"), APART),
+    ((R + T) - S, APART),
+    ((S + T) & S, APART),
     (R.project(["b"]) - R.distinct().project(["b"]), FACTS),
     # without keys there is one row, even of nothing
     (NONE.group_by([], {"n": "count(*)"}), FACTS),

@@ -81,7 +81,8 @@ class Facts:
     def check(self, table: Table) -> Scalar | None:
         """The condition that every row of a table meets."""
         text = self.checks.get(table.name)
-        return None if text is None else read_scalar(text, Scope(table.scope))
+        own = table.scope[: len(table.names)]  # not the weight of ±R
+        return None if text is None else read_scalar(text, Scope(own))
 
     def references(self) -> list[ForeignKey]:
         """The foreign keys, single columns given as lists."""

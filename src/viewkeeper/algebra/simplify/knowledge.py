@@ -1,4 +1,4 @@
-"""What can be proved of queries from facts about tables: each proof is tried once and remembered."""
+"""What can be proved of queries from facts about tables: each proof is tried once and kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from viewkeeper.algebra.nodes import (
     NEW,
     OLD,
     REMOVED,
+    SIGNED,
     Anti,
     Distinct,
     Empty,
@@ -160,8 +161,10 @@ class Knowledge:
         k = self._keys
         whole = frozenset(range(q.arity))
         match q:
-            case Table(name, _, _):
-                yield from self.facts.keys_of(q)
+            case Table(name, _, state):
+                # ±R may have a row of ∇R and one of ΔR with the same key, under other weights
+                more = {q.arity - 1} if state == SIGNED else set()
+                yield from (key | more for key in self.facts.keys_of(q))
                 if name in self.facts.duplicate_free:
                     yield whole
             case Empty():
@@ -209,7 +212,7 @@ class Knowledge:
         """S ⊑ T: does no row occur more often in S than in T?"""
         if s is t or isinstance(s, Empty):
             return True
-        if depth == 0 or isinstance(t, Empty) or s.arity != t.arity:
+        if depth == 0 or isinstance(t, Empty) or (depth == _DEEPEST and s.arity != t.arity):
             return False
         pair = (s, t)
         tried = self._contained.get(pair, 0)
@@ -221,7 +224,7 @@ class Knowledge:
     def _proved_contained(self, s: Query, t: Query, depth: int) -> bool:
         """One step on S or on T."""
         match s:
-            case Table(name, names, state) if isinstance(t, Table) and t.name == name:
+            case Table(name, _, state) if isinstance(t, Table) and t.name == name:
                 before = state == REMOVED and t.state in ("", OLD)
                 return before or (state == ADDED and t.state == NEW)
             case Select(inner, _) | Semi(inner, _, _) | Anti(inner, _, _) | Distinct(inner):
@@ -270,7 +273,7 @@ class Knowledge:
         """S min T = ∅: is no row in both?"""
         if isinstance(s, Empty) or isinstance(t, Empty):
             return True
-        if s is t or depth == 0 or s.arity != t.arity:
+        if s is t or depth == 0 or (depth == _DEEPEST and s.arity != t.arity):
             return False
         pair = (s, t)
         tried = self._disjoint.get(pair, 0)
@@ -297,7 +300,7 @@ class Knowledge:
             case (Semi(_, a, p), Anti(_, b, o)) | (Anti(_, a, p), Semi(_, b, o)):
                 if a is b and p is o:
                     return True
-            case Product(a, b), Product(c, d):
+            case Product(a, b), Product(c, d) if a.arity == c.arity:
                 if self.disjoint(a, c, depth) or self.disjoint(b, d, depth):
                     return True
             case Join(a, b), Join(c, d) if a.arity == c.arity:
@@ -325,6 +328,10 @@ class Knowledge:
     def _apart(self, s: Query, t: Query, depth: int) -> bool:
         """Disjoint, by the domains of a part of ⊎ or by a proof."""
         return contradict(self.domains(s), self.domains(t)) or self.disjoint(s, t, depth)
+
+    def apart(self, s: Query, t: Query) -> bool:
+        """Disjoint at a glance: by the domains, or as given."""
+        return (s, t) in self._given_disjoint or contradict(self.domains(s), self.domains(t))
 
 
 def _inputs(q: Query) -> tuple[Query, ...]:

@@ -1,4 +1,4 @@
-"""Laws that need a proof: containment, disjointness, keys, foreign keys, contradicting predicates."""
+"""Laws that need a proof: containment, disjointness, keys, foreign keys, contradictions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from viewkeeper.algebra.nodes import (
     ADDED,
     OLD,
     REMOVED,
+    SIGNED,
     Anti,
     Distinct,
     Empty,
@@ -58,6 +59,18 @@ def monus_part_disjoint(q: Query, k: Knowledge) -> Query | None:
     return q.s - q.t.t if k.disjoint(q.s, q.t.s) else None
 
 
+def monus_plus_parts(q: Query, k: Knowledge) -> Query | None:
+    """(S ⊎ T) ∸ U = S when S min U = ∅ and T ⊑ U, and likewise with S and T exchanged."""
+    assert isinstance(q, Monus)
+    if not isinstance(q.s, Plus):
+        return None
+    s, t = q.s.s, q.s.t
+    if k.apart(s, q.t) and k.contained(t, q.t):
+        return s
+    same = t.scope == q.scope
+    return t if same and k.apart(t, q.t) and k.contained(s, q.t) else None
+
+
 def min_contained(q: Query, k: Knowledge) -> Query | None:
     """S min T = S when S ⊑ T, and T when T ⊑ S."""
     assert isinstance(q, Min)
@@ -70,6 +83,21 @@ def min_disjoint(q: Query, k: Knowledge) -> Query | None:
     """S min T = ∅ when they are disjoint."""
     assert isinstance(q, Min)
     return Empty(q.scope) if k.disjoint(q.s, q.t) else None
+
+
+def min_part_disjoint(q: Query, k: Knowledge) -> Query | None:
+    """(S ⊎ T) min U = S min U when T min U = ∅, and likewise with max, and on the right."""
+    assert isinstance(q, Min)
+    if isinstance(q.s, (Plus, Max)):
+        if k.apart(q.s.t, q.t):
+            return q.s.s & q.t
+        if k.apart(q.s.s, q.t) and q.s.t.scope == q.scope:
+            return q.s.t & q.t
+    if isinstance(q.t, (Plus, Max)):
+        if k.apart(q.s, q.t.t):
+            return q.s & q.t.s
+        return q.s & q.t.t if k.apart(q.s, q.t.s) else None
+    return None
 
 
 def max_contained(q: Query, k: Knowledge) -> Query | None:
@@ -111,7 +139,7 @@ def semi_disjoint(q: Query, k: Knowledge) -> Query | None:
 
 
 def join_foreign_key(q: Query, k: Knowledge) -> Query | None:
-    """S ⋈ ΔT = ∅ when S's columns reference T's key, in the state before, and ∇T = ∅.
+    """S ⋈ ΔT = S ⋈ ±T = ∅ when S's columns, before, reference T's key, and ∇T = ∅.
 
     The rows of S have their partners in T, the key occurs once, so no new row has it too. The
     condition is =, not <=>: a row of S with a NULL there need not have a partner in T.
@@ -145,7 +173,7 @@ def _no_partner(q: Join | Semi | Anti, k: Knowledge) -> bool:
         for fk in references:
             same = child_table.name == fk.table and parent_table.name == fk.parent
             before = child_table.state in ("", OLD, REMOVED)
-            if not (same and before and parent_table.state == ADDED):
+            if not (same and before and parent_table.state in (ADDED, SIGNED)):
                 continue
             if fk.parent not in k.facts.append_only:
                 continue

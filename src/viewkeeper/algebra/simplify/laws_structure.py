@@ -35,7 +35,6 @@ from viewkeeper.algebra.scalars import (
 )
 from viewkeeper.algebra.simplify.knowledge import Knowledge
 
-
 _MOST_PARTS = 40  # of an expression that a law puts together: each is walked again and again
 
 

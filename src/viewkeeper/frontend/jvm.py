@@ -1,0 +1,135 @@
+"""The way into Catalyst: Scala sequences, options, objects and rules, reached through py4j."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+_CATALYST = "org.apache.spark.sql.catalyst."
+_OPTIMIZER = _CATALYST + "optimizer."
+_MOST_ROUNDS = 12
+_SUBQUERIES = ("EXISTS_SUBQUERY", "IN_SUBQUERY")
+# Positions: predicates are pulled up before the subqueries that hold them become joins.
+_UNNESTING = (
+    "PullupCorrelatedPredicates",
+    "RewriteCorrelatedScalarSubquery",
+    "RewriteLateralSubquery",
+)
+
+
+class Unsupported(Exception):
+    """Something in a query that has no translation; the text is a sentence for the user."""
+
+    def __init__(self, sentence: str, volatile: str | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.volatile = volatile
+
+
+def items(seq: Any) -> list[Any]:
+    """The elements of a Scala sequence."""
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def option(value: Any) -> Any:
+    """What a Scala option holds, or None."""
+    return value.get() if value.isDefined() else None
+
+
+def children(node: Any) -> list[Any]:
+    """The children of a Catalyst plan or expression."""
+    return items(node.children())
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A plan or an expression and all below it, the node itself first."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack.extend(reversed(children(part)))
+
+
+def expr_id(e: Any) -> int:
+    """The number by which Catalyst knows a column."""
+    return int(e.exprId().id())
+
+
+def class_name(node: Any) -> str:
+    """The class of a node; its own name may be the function's, as the user wrote it."""
+    return str(node.getClass().getSimpleName()).rstrip("$")
+
+
+class Jvm:
+    """Catalyst's classes and objects, for one session."""
+
+    def __init__(self, spark: Any) -> None:
+        self.spark = spark
+        self.root = spark._jvm
+        self._inherits: dict[str, bool] = {}
+
+    def named(self, path: str) -> Any:
+        """A class or an object's companion by its full name."""
+        found = self.root
+        for part in path.split("."):
+            found = getattr(found, part)
+        return found
+
+    def object(self, path: str) -> Any:
+        """A Scala object by its full name."""
+        return getattr(self.named(path + "$"), "MODULE$")
+
+    def seq(self, values: list[Any]) -> Any:
+        """A Scala sequence of the values."""
+        return self.root.PythonUtils.toSeq(values)
+
+    def has(self, node: Any, pattern: str) -> bool:
+        """Whether a tree holds a node of a Catalyst tree pattern."""
+        patterns = self.named(_CATALYST + "trees.TreePattern")
+        return bool(node.containsPattern(getattr(patterns, pattern)()))
+
+    def is_a(self, value: Any, class_name: str) -> bool:
+        """Whether a JVM object is of a class or has a trait."""
+        return bool(self.root.java.lang.Class.forName(class_name).isInstance(value))
+
+    def inherits_analysis(self, e: Any, kind: str) -> bool:
+        """Whether an expression only stands for another one, its replacement."""
+        if kind not in self._inherits:
+            trait = _CATALYST + "expressions.InheritAnalysisRules"
+            self._inherits[kind] = self.is_a(e, trait)
+        return self._inherits[kind]
+
+    def marker(self, index: int, data_type: Any) -> Any:
+        """A column whose name marks the place of an argument in the text of an expression."""
+        expressions = self.named(_CATALYST + "expressions")
+        empty = self.object("org.apache.spark.sql.types.Metadata").empty()
+        fresh = expressions.NamedExpression.newExprId()
+        name = f"vk_{index}_vk"
+        nothing = self.seq([])
+        return expressions.AttributeReference(name, data_type, True, empty, fresh, nothing)
+
+    def rule(self, name: str, plan: Any) -> Any:
+        """The plan after one of Catalyst's own rules."""
+        return self.object(name).apply(plan)
+
+    def prepare(self, plan: Any) -> Any:
+        """The plan without WITH, views and aliases, its correlated subqueries made ready.
+
+        Scalar and lateral ones become joins. EXISTS and IN stay, with what binds them to the
+        outside as their condition; NOT goes inwards, as NOT IN is another operator than IN.
+        """
+        if self.has(plan, "CTE"):
+            plan = self.named(_OPTIMIZER + "InlineCTE")(True, False).apply(plan)
+        plan = self.rule(_CATALYST + "analysis.EliminateSubqueryAliases", plan)
+        plan = self.rule(_CATALYST + "analysis.EliminateView", plan)
+        if not self.has(plan, "PLAN_EXPRESSION"):
+            return plan
+        if any(self.has(plan, p) for p in _SUBQUERIES):
+            plan = self.rule(_OPTIMIZER + "BooleanSimplification", plan)
+        for _ in range(_MOST_ROUNDS):
+            before = plan
+            for name in _UNNESTING:
+                plan = self.rule(_OPTIMIZER + name, plan)
+            if plan.fastEquals(before):
+                break
+        return plan

@@ -1,0 +1,286 @@
+"""Catalyst plans as queries of the algebra, one case for each logical operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewkeeper.algebra.nodes import (
+    Anti,
+    Distinct,
+    Full,
+    Join,
+    Left,
+    Min,
+    Monus,
+    Plus,
+    Product,
+    Project,
+    Query,
+    Right,
+    Select,
+    Semi,
+    Top,
+    Unnest,
+    Window,
+)
+from viewkeeper.algebra.scalars import TRUE, Col, Opaque, Scalar, conjunction
+from viewkeeper.frontend import leaves
+from viewkeeper.frontend.definition import SourceRef
+from viewkeeper.frontend.expressions import Scalars
+from viewkeeper.frontend.frames import Frame, project
+from viewkeeper.frontend.functions import window_function
+from viewkeeper.frontend.groups import group
+from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
+from viewkeeper.frontend.subqueries import attach, partnered, single
+
+_RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
+_TRANSPARENT = (
+    "SubqueryAlias",
+    "View",
+    "ResolvedHint",
+    "Repartition",
+    "RepartitionByExpression",
+    "RebalancePartitions",
+    "Sort",
+    "EventTimeWatermark",
+    "ReturnAnswer",
+    "SQLFunctionNode",
+    "PipeOperator",
+)
+_LIMITS = ("GlobalLimit", "LocalLimit", "Offset")
+_WORDS = {
+    "LogicalRDD": "Rows that only this session holds (createDataFrame, an RDD)",
+    "ExternalRDD": "An RDD",
+    "MapInPandas": "mapInPandas",
+    "MapInArrow": "mapInArrow",
+    "FlatMapGroupsInPandas": "applyInPandas",
+    "FlatMapCoGroupsInPandas": "cogroup().applyInPandas",
+    "FlatMapGroupsInArrow": "applyInArrow",
+    "CTERelationRef": "A recursive WITH",
+    "UnionLoop": "A recursive WITH",
+    "UnionLoopRef": "A recursive WITH",
+    "WithCTE": "A recursive WITH",
+    "Tail": "tail()",
+    "AsOfJoin": "An as-of join",
+    "TypedFilter": "A filter by a function of the session",
+    "StreamingRelation": "A stream as a source",
+    "StreamingRelationV2": "A stream as a source",
+    "StreamingDataSourceV2Relation": "A stream as a source",
+}
+
+
+class Plans:
+    """Translates plans, and gathers the tables they read and what depends on the order of rows."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        self.jvm = jvm
+        self.sources: dict[str, SourceRef] = {}
+        self.notes: list[str] = []
+
+    def exactly(self, plan: Any) -> Query:
+        """The query that has the plan's output columns, in order, and no others."""
+        return self(plan).exactly(items(plan.output()))
+
+    def scalars(self, frame: Frame, subqueries: dict[int, Scalar] | None = None) -> Scalars:
+        """A translator of expressions over the columns of a frame."""
+        return Scalars(self.jvm, frame.columns, subqueries)
+
+    def __call__(self, plan: Any) -> Frame:
+        kind = str(plan.nodeName())
+        match kind:
+            case _ if kind in _TRANSPARENT:
+                return self(children(plan)[0])
+            case _ if kind in _LIMITS:
+                return self._top(plan, None, 0)
+            case "Project":
+                return self._project(plan, self(children(plan)[0]))
+            case "Filter":
+                return self._filter(plan.condition(), self(children(plan)[0]))
+            case "Join":
+                return self._join(plan)
+            case "Union":
+                return self._same(plan, [self.exactly(c) for c in children(plan)], Plus)
+            case "Except" | "Intersect" | "Except All" | "Intersect All":
+                sides = [self.exactly(c) for c in children(plan)]
+                if not plan.isAll():
+                    sides = [Distinct(s) for s in sides]
+                return self._same(plan, sides, Monus if kind.startswith("Except") else Min)
+            case "Distinct":
+                return self._same(plan, [Distinct(self.exactly(children(plan)[0]))], Plus)
+            case "Deduplicate":
+                return self._deduplicate(plan)
+            case "Aggregate":
+                return group(self, plan, self(children(plan)[0]))
+            case "Expand":
+                return self._expand(plan)
+            case "Window":
+                return self._window(plan)
+            case "Generate":
+                return self._generate(plan)
+            case "LocalRelation":
+                return leaves.rows(plan, self.jvm)
+            case "ResolvedInlineTable":
+                return self._inline(plan)
+            case "OneRowRelation":
+                return Frame(leaves.ONE_ROW, (-1,))
+            case "Range":
+                return leaves.numbers(plan)
+            case _ if plan.isStreaming():
+                raise Unsupported("A stream as a source has no translation; read the table itself.")
+            case _ if kind in _RELATIONS:
+                return leaves.relation(plan, kind, self.sources, self.jvm)
+            case "Sample":
+                raise Unsupported(
+                    "A sample (TABLESAMPLE) has no translation.", "TABLESAMPLE takes rows by chance"
+                )
+            case _:
+                raise Unsupported(f"{_WORDS.get(kind, f'The operator {kind}')} has no translation.")
+
+    # ── one input ──
+
+    def _project(self, plan: Any, below: Frame) -> Frame:
+        listed = items(plan.projectList())
+        frame, subqueries = attach(self, below, listed)
+        found = self.scalars(frame, subqueries).of(listed)
+        query = project(frame.query, list(found), [str(e.name()) for e in listed])
+        return Frame(query, tuple(expr_id(e) for e in listed))
+
+    def _filter(self, condition: Any, frame: Frame) -> Frame:
+        """σ; EXISTS and IN that stand alone in a conjunction are semijoins and antijoins."""
+        frame, rest = partnered(self, frame, condition)
+        if not rest:
+            return frame
+        frame, subqueries = attach(self, frame, rest)
+        scalars = self.scalars(frame, subqueries)
+        found = [scalars(e) for e in rest]
+        predicate = found[0] if len(found) == 1 else conjunction(found)
+        return Frame(Select(frame.query, predicate), frame.ids)
+
+    def _same(
+        self, plan: Any, sides: list[Query], op: type[Plus] | type[Monus] | type[Min]
+    ) -> Frame:
+        query = sides[0]
+        for side in sides[1:]:
+            query = op(query, side)
+        return Frame(query, tuple(expr_id(a) for a in items(plan.output())))
+
+    def _deduplicate(self, plan: Any) -> Frame:
+        child = children(plan)[0]
+        keys = {expr_id(k) for k in items(plan.keys())}
+        output = items(child.output())
+        if not {expr_id(a) for a in output} <= keys:
+            raise Unsupported(
+                "dropDuplicates on some of the columns keeps an arbitrary row of each group; use"
+                " row_number() with an order, or GROUP BY."
+            )
+        return Frame(Distinct(self.exactly(child)), tuple(expr_id(a) for a in output))
+
+    def _expand(self, plan: Any) -> Frame:
+        frame = self(children(plan)[0])
+        scalars = self.scalars(frame)
+        output = items(plan.output())
+        names = tuple(str(a.name()) for a in output)
+        sides: list[Query] = [
+            Project(frame.query, scalars.of(items(p)), names) for p in items(plan.projections())
+        ]
+        return self._same(plan, sides, Plus)
+
+    def _inline(self, plan: Any) -> Frame:
+        frame = Frame(leaves.ONE_ROW, (-1,))
+        names = tuple(str(a.name()) for a in items(plan.output()))
+        scalars = self.scalars(frame)
+        sides: list[Query] = [
+            Project(frame.query, scalars.of(items(row)), names) for row in items(plan.rows())
+        ]
+        return self._same(plan, sides, Plus)
+
+    def _window(self, plan: Any) -> Frame:
+        """ω; a partition by an expression is a column first."""
+        frame = self(children(plan)[0])
+        scalars = self.scalars(frame)
+        keys: list[int] = []
+        extra: list[Scalar] = []
+        for e in scalars.of(items(plan.partitionSpec())):
+            if isinstance(e, Col):
+                keys.append(e.index)
+            else:
+                keys.append(frame.query.arity + len(extra))
+                extra.append(e)
+        if extra:
+            kept: list[Scalar] = [Col(i) for i in range(frame.query.arity)]
+            names = [*frame.query.columns, *(f"_key{i}" for i in range(len(extra)))]
+            frame = Frame(project(frame.query, kept + extra, names), frame.ids + (-1,) * len(extra))
+        listed = items(plan.windowExpressions())
+        functions = tuple(window_function(scalars, children(e)[0], self.notes) for e in listed)
+        names = [str(e.name()) for e in listed]
+        query = Window(frame.query, tuple(keys), functions, tuple(names))
+        return Frame(query, frame.ids + tuple(expr_id(e) for e in listed))
+
+    def _generate(self, plan: Any) -> Frame:
+        frame = self(children(plan)[0])
+        generator = plan.generator()
+        if "UDTF" in generator.nodeName():
+            raise Unsupported(
+                f"The table function {generator.name()} lives in this session only and cannot be"
+                " stored as SQL."
+            )
+        if generator.nodeName() == "GeneratorOuter":
+            generator = children(generator)[0]
+        text = self.scalars(frame).text(generator)
+        output = items(plan.generatorOutput())
+        names = tuple(str(a.name()) for a in output)
+        query = Unnest(frame.query, text, names, bool(plan.outer()))
+        return Frame(query, frame.ids + tuple(expr_id(a) for a in output))
+
+    def _top(self, plan: Any, limit: int | None, offset: int) -> Frame:
+        """τ: rows ``offset`` to ``offset + limit`` of the plan, below its projections."""
+        kind = str(plan.nodeName())
+        if kind in ("GlobalLimit", "LocalLimit"):
+            most = max(int(plan.limitExpr().eval(None)) - offset, 0)
+            return self._top(children(plan)[0], most if limit is None else min(limit, most), offset)
+        if kind == "Offset":
+            return self._top(children(plan)[0], limit, offset + int(plan.offsetExpr().eval(None)))
+        if kind == "Project":
+            return self._project(plan, self._top(children(plan)[0], limit, offset))
+        if kind in ("SubqueryAlias", "View", "ResolvedHint"):
+            return self._top(children(plan)[0], limit, offset)
+        order: tuple[Opaque, ...] = ()
+        if kind == "Sort":
+            frame = self(children(plan)[0])
+            frame, subqueries = attach(self, frame, items(plan.order()))
+            scalars = self.scalars(frame, subqueries)
+            order = tuple(scalars.order(o) for o in items(plan.order()))
+            self.notes.append("LIMIT keeps arbitrary rows among those with equal sort keys.")
+        else:
+            frame = self(plan)
+            self.notes.append("LIMIT without ORDER BY keeps arbitrary rows.")
+        return Frame(Top(frame.query, order, limit, offset), frame.ids)
+
+    # ── joins ──
+
+    def _join(self, plan: Any) -> Frame:
+        left, right = (self(c) for c in children(plan))
+        kind = str(plan.joinType().toString())
+        condition = option(plan.condition())
+        if kind == "LeftSingle":
+            return single(self, left, right, plan)
+        given = [] if condition is None else [condition]
+        left, subqueries = attach(self, left, given)
+        both = Frame(Product(left.query, right.query), left.beside(right))
+        on = TRUE if condition is None else self.scalars(both, subqueries)(condition)
+        s, t = left.query, right.query
+        match kind:
+            case "Inner" | "Cross":
+                return both if on is TRUE else Frame(Join(s, t, on), both.ids)
+            case "LeftOuter":
+                return Frame(Left(s, t, on), both.ids)
+            case "RightOuter":
+                return Frame(Right(s, t, on), both.ids)
+            case "FullOuter":
+                return Frame(Full(s, t, on), both.ids)
+            case "LeftSemi":
+                return Frame(Semi(s, t, on), left.ids)
+            case "LeftAnti":
+                return Frame(Anti(s, t, on), left.ids)
+            case _:
+                raise Unsupported(f"A {kind} join has no translation.")

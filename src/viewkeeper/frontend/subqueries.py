@@ -1,0 +1,194 @@
+"""Subqueries in expressions: a scalar one is a column beside the rows, EXISTS and IN are joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.algebra.meaning import equalities
+from viewkeeper.algebra.nodes import Anti, GroupBy, Left, Plus, Product, Project, Query, Semi
+from viewkeeper.algebra.scalars import (
+    FALSE,
+    TRUE,
+    Agg,
+    Call,
+    Col,
+    Const,
+    Opaque,
+    Scalar,
+    conjunction,
+)
+from viewkeeper.frontend.expressions import negated
+from viewkeeper.frontend.frames import Frame
+from viewkeeper.frontend.jvm import Unsupported, children, expr_id, items, option
+
+if TYPE_CHECKING:
+    from viewkeeper.frontend.plans import Plans
+
+_ROWS = Agg("count", (), False, "")
+_TOO_MANY = "a scalar subquery gave more than one row"
+
+
+def attach(plans: Plans, frame: Frame, exprs: list[Any]) -> tuple[Frame, dict[int, Scalar]]:
+    """The frame with a column for each subquery in the expressions, and where each stands."""
+    found: dict[int, Scalar] = {}
+    for root in exprs:
+        if not plans.jvm.has(root, "PLAN_EXPRESSION"):
+            continue
+        for number, e in _subqueries(root):
+            if number not in found:
+                frame, found[number] = _column(plans, frame, e, number < 0)
+    return frame, found
+
+
+def _subqueries(root: Any) -> Iterator[tuple[int, Any]]:
+    """The subqueries of an expression, NOT IN under a number of its own."""
+    stack = [root]
+    while stack:
+        e = stack.pop()
+        below = children(e)
+        kind = e.nodeName()
+        if kind in ("ScalarSubquery", "Exists"):
+            yield expr_id(e), e
+        elif kind == "InSubquery":
+            yield expr_id(e.query()), e
+        elif kind == "Not" and below[0].nodeName() == "InSubquery":
+            yield negated(expr_id(below[0].query())), below[0]
+        else:
+            stack.extend(reversed(below))
+
+
+def _column(plans: Plans, frame: Frame, e: Any, is_negated: bool) -> tuple[Frame, Scalar]:
+    """The frame with the value of a subquery as its last column, and the value."""
+    s, last = frame.query, Col(frame.query.arity)
+    if e.nodeName() == "ScalarSubquery":
+        return Frame(Product(s, _value(plans, e)), (*frame.ids, -1)), last
+    if e.nodeName() == "Exists" and not _conditions(e):
+        query = GroupBy(plans(plans.jvm.prepare(e.plan())).query, (), (_ROWS,), ("_rows",))
+        return Frame(Product(s, query), (*frame.ids, -1)), Call(">", (last, Const(0)))
+    t, on = _partner(plans, frame, e, is_negated)
+    names = (*s.columns, "_exists")
+    kept = tuple(Col(i) for i in range(s.arity))
+    found = Project(Semi(s, t, on), (*kept, TRUE), names)
+    missing = Project(Anti(s, t, on), (*kept, FALSE), names)
+    return Frame(Plus(found, missing), (*frame.ids, -1)), last
+
+
+def partnered(plans: Plans, frame: Frame, condition: Any) -> tuple[Frame, list[Any]]:
+    """S ⋉ T and S ▷ T for EXISTS, IN and their negations; and the other parts of a condition."""
+    if not plans.jvm.has(condition, "PLAN_EXPRESSION"):
+        return frame, [condition]
+    rest: list[Any] = []
+    joins: list[tuple[Any, bool]] = []
+    stack = [condition]
+    while stack:
+        e = stack.pop()
+        kind = e.nodeName()
+        inner = children(e)[0] if kind == "Not" else e
+        if kind == "And":
+            stack.extend(reversed(children(e)))
+        elif inner.nodeName() in ("Exists", "InSubquery"):
+            joins.append((inner, kind == "Not"))
+        else:
+            rest.append(e)
+    for e, is_negated in joins:
+        t, on = _partner(plans, frame, e, is_negated)
+        join = (Anti if is_negated else Semi)(frame.query, t, on)
+        frame = Frame(join, frame.ids)
+    return frame, rest
+
+
+def _partner(plans: Plans, frame: Frame, e: Any, is_negated: bool) -> tuple[Query, Scalar]:
+    """T and the condition on S and T of EXISTS (T) or of x IN (T).
+
+    For NOT IN an unknown x = y counts as found: NULL on either side takes the row away.
+    """
+    exists = e.nodeName() == "Exists"
+    query = e if exists else e.query()
+    plan = plans.jvm.prepare(query.plan())
+    right = plans(plan)
+    both = Frame(Product(frame.query, right.query), frame.beside(right))
+    if set(frame.ids) & set(right.ids) - {-1}:
+        raise Unsupported("A subquery reads the same DataFrame as its outside; use a table's name.")
+    scalars = plans.scalars(both)
+    conditions = [scalars(c) for c in _conditions(query)]
+    if not exists:
+        values = scalars.of(items(e.values()))  # the columns of the conditions come after them
+        columns = [Col(both.columns[expr_id(a)]) for a in items(plan.output())[: len(values)]]
+        pairs = zip(values, columns, strict=True)
+        equal: list[Scalar] = [Call("=", pair) for pair in pairs]
+        if is_negated:
+            equal = [Call("or", (c, Call("is_null", (c,)))) for c in equal]
+        conditions = equal + conditions
+    return right.query, conjunction(conditions)
+
+
+def _conditions(query: Any) -> list[Any]:
+    return items(query.joinCond())
+
+
+def _value(plans: Plans, e: Any) -> Query:
+    """A query of exactly one row and one column."""
+    plan = plans.jvm.prepare(e.plan())
+    query = plans.exactly(plan)
+    if _is_one_row(plan):
+        return query
+    value = _one_of(0, items(plan.output())[0])
+    grouped = GroupBy(query, (), (_ROWS, value), ("_rows", "_value"))
+    return Project(grouped, (_checked(Col(0), Col(1)),), query.columns)
+
+
+def _is_one_row(plan: Any) -> bool:
+    kind = plan.nodeName()
+    if kind == "Aggregate":
+        return int(plan.groupingExpressions().size()) == 0
+    if kind in ("Project", "Sort"):
+        return _is_one_row(children(plan)[0])
+    return bool(kind == "OneRowRelation")
+
+
+def _one_of(index: int, attribute: Any) -> Agg | Opaque:
+    """The value of one of the rows."""
+    kind = str(attribute.dataType().catalogString())
+    if "map<" in kind or kind == "variant":  # these have no order, so no max
+        return Opaque(("any_value(", ")"), (Col(index),))
+    return Agg("max", (Col(index),), False, kind)
+
+
+def _checked(rows: Scalar, value: Scalar) -> Scalar:
+    """The value, or an error where there were several rows."""
+    error = Opaque((f"raise_error('{_TOO_MANY}')",), ())
+    return Call("case", (Call(">", (rows, Const(1))), error, value))
+
+
+def single(plans: Plans, left: Frame, right: Frame, plan: Any) -> Frame:
+    """A correlated scalar subquery that may give several rows: S ⟕ T, with T grouped by its keys.
+
+    The error for several rows is raised above the join, so only for the rows that have partners.
+    """
+    condition = option(plan.condition())
+    s, t = left.query, right.query
+    both = Frame(Product(s, t), left.beside(right))
+    on = TRUE if condition is None else plans.scalars(both)(condition)
+    pairs, rest = equalities(on, s.arity)
+    bound = [(a, b.index - s.arity, safe) for a, b, safe in pairs if isinstance(b, Col)]
+    if rest is not None or len(bound) < len(pairs) or not pairs:
+        raise Unsupported(
+            "A correlated scalar subquery without an aggregate is translated only where it is"
+            " bound by equalities of columns; put its value into max(…)."
+        )
+    attributes = {expr_id(a): a for a in items(children(plan)[1].output())}
+    keys = tuple(dict.fromkeys(k for _, k, _ in bound))
+    values = [i for i in range(t.arity) if right.ids[i] in attributes]
+    aggs = (_ROWS, *(_one_of(i, attributes[right.ids[i]]) for i in values))
+    shown = tuple(t.columns[i] for i in values)
+    grouped = GroupBy(t, keys, aggs, ("_rows", *shown))
+    conditions = [
+        Call("<=>" if safe else "=", (a, Col(s.arity + keys.index(k)))) for a, k, safe in bound
+    ]
+    joined = Left(s, grouped, conjunction(list(conditions)))
+    rows = s.arity + len(keys)
+    found = [_checked(Col(rows), Col(rows + 1 + n)) for n in range(len(values))]
+    items_ = (*(Col(i) for i in range(s.arity)), *found)
+    ids = (*left.ids, *(right.ids[i] for i in values))
+    return Frame(Project(joined, items_, (*s.columns, *shown)), ids)

@@ -1,0 +1,51 @@
+"""What makes a result depend on more than its sources: the time, the session, chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from viewkeeper.frontend.jvm import Jvm, children, items, walk
+
+_OF_TIME = ("CurrentDate", "CurrentTimestamp", "CurrentTime", "Now", "LocalTimestamp")
+_OF_SESSION = (
+    "CurrentUser",
+    "SessionUser",
+    "CurrentDatabase",
+    "CurrentCatalog",
+    "CurrentTimeZone",
+    "CurrentPath",
+)
+
+
+def volatile(jvm: Jvm, plan: Any) -> str | None:
+    """A sentence that names the function, or None; ``plan`` is the analysed one."""
+    if not jvm.has(plan, "CURRENT_LIKE") and plan.deterministic():
+        return None
+    for e in expressions(plan):
+        kind = str(e.nodeName())
+        if kind in _OF_TIME:
+            return f"{e.prettyName()}() gives the time of the refresh."
+        if kind in _OF_SESSION:
+            return f"{e.prettyName()}() depends on who refreshes, and where."
+        if not e.deterministic() and all(c.deterministic() for c in children(e)):
+            name = e.name() if kind.startswith("PythonUD") else e.prettyName()
+            return f"{name}() may give another value each time."
+    return "The query is not deterministic."
+
+
+def expressions(plan: Any) -> Iterator[Any]:
+    """All expressions of a plan and of the subqueries in it."""
+    plans = [plan]
+    while plans:
+        for node in walk(plans.pop()):
+            if node.nodeName() == "WithCTE":
+                plans.extend(items(node.cteDefs()))
+            for root in items(node.expressions()):
+                for e in walk(root):
+                    yield e
+                    if str(e.nodeName()) in _SUBQUERIES:
+                        plans.append(e.plan())
+
+
+_SUBQUERIES = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")

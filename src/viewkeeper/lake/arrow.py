@@ -1,0 +1,146 @@
+"""Small changes without Spark: Parquet files read by Arrow and netted by Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType, StructField, StructType
+
+WEIGHT = "__weight"
+
+# Types that Arrow can group by; all others go through Spark.
+_GROUPED = {
+    "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary",
+    "date", "timestamp", "timestamp_ntz",
+}  # fmt: skip
+# Types whose text in a partition value Arrow reads as Delta means it.
+_PARTITION = {"boolean", "byte", "short", "integer", "long", "string", "date"}
+# Marks of writers with another calendar; Spark knows how to read them.
+_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+
+class UnusualError(Exception):
+    """Something that this reader leaves to Spark."""
+
+
+def can_group(kind: DataType) -> bool:
+    """Whether Arrow can net rows with a column of this type.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import ArrayType, DecimalType, LongType
+    >>> [can_group(kind) for kind in (LongType(), DecimalType(10, 2), ArrayType(LongType()))]
+    [True, True, False]
+    """
+    name = kind.typeName()
+    return name == "decimal" or (name in _GROUPED and "collate" not in kind.simpleString())
+
+
+def can_partition(kind: DataType) -> bool:
+    """Whether Arrow reads the partition values of this type as Delta means them."""
+    return kind.typeName() in _PARTITION
+
+
+def arrow_schema(fields: Sequence[StructField]) -> pa.Schema:
+    """The Arrow types that we use for Spark's; every column may be NULL."""
+    struct = StructType([StructField(f.name, f.dataType, True) for f in fields])
+    return to_arrow_schema(struct, timezone="UTC", prefers_large_types=False)
+
+
+def change_schema(fields: Sequence[StructField]) -> pa.Schema:
+    """The schema of a change: the columns and the weight."""
+    return arrow_schema(fields).append(pa.field(WEIGHT, pa.int64()))
+
+
+def read_file(
+    path: str,
+    fields: Sequence[StructField],
+    partition: Mapping[str, str | None],
+    *,
+    sign: int | None,
+    weight: str | None,
+) -> pa.Table:
+    """The rows of one Parquet file, each with its weight.
+
+    ``sign`` is +1 for a file that was added, -1 for one that was removed, None for a change file,
+    whose rows have signs of their own. ``partition`` holds the values that the file lacks.
+    """
+    file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    if any(mark in (file.metadata.metadata or {}) for mark in _LEGACY):
+        raise UnusualError("another calendar")
+    target = arrow_schema(fields)
+    stored = set(file.schema_arrow.names)
+    wanted = [name for name in target.names if name in stored and name not in partition]
+    extra = [c for c in (weight, "_change_type" if sign is None else None) if c]
+    held = file.read(columns=list(dict.fromkeys([*wanted, *extra])))
+    try:
+        columns = [
+            _constant(partition[f.name], f.type, held.num_rows)
+            if f.name in partition
+            else held.column(f.name).cast(f.type)
+            if f.name in stored
+            else pa.nulls(held.num_rows, f.type)
+            for f in target
+        ]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnusualError(str(error)) from error
+    weights = _weights(held, sign, weight)
+    return pa.table([*columns, weights], schema=change_schema(fields))
+
+
+def net(change: pa.Table) -> pa.Table:
+    """One row per distinct row, with the sum of its weights; rows whose weights cancel are gone.
+
+    NULL equals NULL, NaN equals NaN and -0.0 equals 0.0, as in Spark's GROUP BY.
+
+    Examples
+    --------
+    >>> change = pa.table({"a": [1, None, 1, None], "__weight": [1, 1, -1, 1]})
+    >>> net(change).to_pylist()
+    [{'a': None, '__weight': 2}]
+    """
+    schema = change.schema
+    names = [name for name in schema.names if name != WEIGHT]
+    if not names:
+        total = pc.sum(change.column(WEIGHT)).as_py() or 0
+        return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
+    for i, name in enumerate(names):
+        if pa.types.is_floating(schema.field(name).type):
+            change = change.set_column(i, schema.field(name), _one_zero(change.column(name)))
+    # the names of columns may be those of Arrow's own results: group by positions instead
+    plain = change.rename_columns([str(i) for i in range(len(names))] + ["w"])
+    keys = [str(i) for i in range(len(names))]
+    grouped = plain.group_by(keys, use_threads=False).aggregate([("w", "sum")])
+    result = grouped.select([*keys, "w_sum"]).rename_columns([*names, WEIGHT]).cast(schema)
+    return result.filter(pc.not_equal(result.column(WEIGHT), 0)).combine_chunks()
+
+
+def _one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with one zero and one NaN."""
+    zero = pa.scalar(0.0, column.type)
+    same = pc.add(column, zero)
+    return pc.if_else(pc.is_nan(same), pa.scalar(float("nan"), column.type), same)
+
+
+def _constant(text: str | None, kind: pa.DataType, rows: int) -> pa.Array:
+    """A partition value as a column; the empty text is NULL in Delta's log."""
+    if text is None or text == "":
+        return pa.nulls(rows, kind)
+    return pa.repeat(pa.scalar(text).cast(kind), rows)
+
+
+def _weights(held: pa.Table, sign: int | None, weight: str | None) -> Any:
+    if sign is not None:
+        signs: Any = pa.repeat(pa.scalar(sign, pa.int64()), held.num_rows)
+    else:
+        kinds = held.column("_change_type").to_pylist()
+        signs = pa.array([_SIGNS[kind] for kind in kinds], pa.int64())
+    if weight is None:
+        return signs
+    return pc.multiply(signs, held.column(weight).cast(pa.int64()).combine_chunks())

@@ -1,0 +1,240 @@
+"""The net change of a Delta table between two versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from viewkeeper.lake import arrow, history, jvm
+from viewkeeper.lake.arrow import WEIGHT
+from viewkeeper.lake.errors import LostHistoryError
+from viewkeeper.lake.history import Action
+from viewkeeper.lake.sources import Source, quoted
+from viewkeeper.lake.spans import Span, look
+
+_ADDED = ("insert", "update_postimage")
+_GONE = ("FILE_NOT_EXIST", "FileNotFound", "FILE_NOT_FOUND", "DOES_NOT_EXIST")
+
+
+@dataclass
+class Feed:
+    """A net change: each distinct row once, with a weight that is not zero.
+
+    Parameters
+    ----------
+    how : str
+        "feed": from the change feed; "files": from the files' difference; "none": no change.
+    local : pyarrow.Table, optional
+        The change on the driver: the columns and ``__weight``.
+    frame : DataFrame, optional
+        The same as a frame, when the change is too large for the driver.
+
+    Examples
+    --------
+    >>> feed = Feed("feed", local=pa.table({"a": [1, 2], "__weight": [2, -1]}))
+    >>> feed.inserted, feed.deleted, feed.empty
+    (2, 1, False)
+    """
+
+    how: Literal["feed", "files", "none"]
+    local: pa.Table | None = None
+    frame: DataFrame | None = None
+
+    @property
+    def inserted(self) -> int:
+        """The number of rows that came."""
+        return self._sums[0]
+
+    @property
+    def deleted(self) -> int:
+        """The number of rows that went."""
+        return self._sums[1]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing changed."""
+        return self._sums == (0, 0)
+
+    @cached_property
+    def _sums(self) -> tuple[int, int]:
+        if self.local is not None:
+            weights = self.local.column(WEIGHT)
+            plus = pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0
+            return plus, plus - (pc.sum(weights).as_py() or 0)
+        assert self.frame is not None
+        weight = F.col(WEIGHT)
+        one = self.frame.agg(
+            F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))
+        ).first()
+        assert one is not None
+        return one[0] or 0, one[1] or 0
+
+
+def net_change(
+    spark: SparkSession,
+    source: Source,
+    since: int,
+    until: int,
+    columns: Sequence[str],
+    *,
+    limit_bytes: int = 64 * 2**20,
+    weight: str | None = None,
+) -> Feed:
+    """The net change of some columns of a table between two versions.
+
+    It equals (version until ∸ version since) with positive weights and (version since ∸ version
+    until) with negative ones, but only what changed is read.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    source : Source
+        The table.
+    since, until : int
+        The old and the new version.
+    columns : sequence of str
+        The columns; rows that differ elsewhere only are the same row.
+    limit_bytes : int
+        Up to this size of files the change comes to the driver.
+    weight : str, optional
+        A column that says how many times a stored row counts.
+
+    Raises
+    ------
+    LostHistoryError
+        When the log cannot tell the change.
+    """
+    span = look(spark, source, since, until, columns, weight)
+    schema = arrow.change_schema(span.fields)
+    names = [*columns, WEIGHT]
+    added, removed = span.data_files
+    if not (added or removed or span.change_files):
+        return Feed("none", local=schema.empty_table().rename_columns(names))
+    how: Literal["feed", "files"] = "feed" if span.feed_on else "files"
+    size = sum(action.get("size", 0) for action in [*added, *removed, *span.change_files])
+    if size <= limit_bytes and source.local_path is not None and span.usual:
+        try:
+            return Feed(how, local=_by_arrow(span).rename_columns(names))
+        except arrow.UnusualError:
+            pass
+        except FileNotFoundError as error:
+            raise _vacuumed(source) from error
+    _check_there(spark, span)
+    frame = _by_spark(spark, span)
+    if frame is None:
+        return Feed("none", local=schema.empty_table().rename_columns(names))
+    if size <= limit_bytes:
+        return Feed(how, local=_collect(source, frame, schema).rename_columns(names))
+    if how == "files":  # whole files were read for what may be a few rows: look
+        most = limit_bytes // (32 * (len(schema) + 1))
+        some = _collect(source, frame.limit(most + 1), schema)
+        if some.num_rows <= most:
+            return Feed(how, local=some.rename_columns(names))
+    return Feed(how, frame=frame.toDF(*names))
+
+
+def _by_arrow(span: Span) -> pa.Table:
+    """Read the files one by one on the driver."""
+    folder = span.source.local_path
+    assert folder is not None
+    added, removed = span.data_files
+    signed = [(1, a) for a in added] + [(-1, a) for a in removed]
+    pieces = []
+    for sign, action in [*signed, *((None, a) for a in span.change_files)]:
+        values = action.get("partitionValues") or {}
+        table = arrow.read_file(
+            history.file_path(folder, action),
+            span.fields,
+            {name: values.get(name) for name in span.partitions},
+            sign=sign,
+            weight=span.weight,
+        )
+        pieces.append(table)
+    return arrow.net(pa.concat_tables(pieces))
+
+
+def _by_spark(spark: SparkSession, span: Span) -> DataFrame | None:
+    """The same by Spark: deletion vectors, column mapping, nested types; None: no change."""
+    if span.feed_on and not span.moved:
+        reader = spark.read.format("delta").option("readChangeFeed", "true")
+        reader = reader.option("startingVersion", span.since + 1)
+        raw = reader.option("endingVersion", span.until).load(span.source.location)
+        sign = F.when(F.col("_change_type").isin(*_ADDED), F.lit(1)).otherwise(F.lit(-1))
+        return _netted(span, [(raw, sign)])
+    added, removed = span.rewritten_files
+    if span.moved or not _can_read(added, removed):
+        # read each end with its own schema, whatever happened in between
+        old = span.rebuild(spark, span.since)
+        before, after = _files(old), _files(span.head)
+        gone = [text for key, text in before.items() if key not in after]
+        come = [text for key, text in after.items() if key not in before]
+        ends = [(old, gone, -1), (span.head, come, 1)]
+    else:
+        blank = dict.fromkeys(span.physical_partitions)
+        ends = [
+            (span.head, [history.as_add(a, blank) for a in files], sign)
+            for files, sign in ((removed, -1), (added, 1))
+        ]
+    read = [(jvm.read_files(spark, t, files), F.lit(sign)) for t, files, sign in ends if files]
+    return _netted(span, read) if read else None
+
+
+def _can_read(added: list[Action], removed: list[Action]) -> bool:
+    """Whether the log says enough of the files, and no file is to be read twice."""
+    return all(a.get("extendedFileMetadata") for a in removed) and all(
+        len({a["path"] for a in files}) == len(files) for files in (added, removed)
+    )
+
+
+def _netted(span: Span, pieces: list[tuple[DataFrame, Column]]) -> DataFrame:
+    columns = [quoted(field.name) for field in span.fields]
+    whole: DataFrame | None = None
+    for frame, sign in pieces:
+        times = sign.cast("bigint")
+        if span.weight is not None:
+            times = times * F.col(quoted(span.weight)).cast("bigint")
+        part = frame.select(*columns, times.alias(WEIGHT))
+        whole = part if whole is None else whole.unionAll(part)
+    assert whole is not None, "a change without files has been answered before"
+    summed = whole.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return summed.where(F.col(WEIGHT) != 0)
+
+
+def _files(taken: object) -> dict[tuple[str, str], str]:
+    """All files of a snapshot by key, as the JSON of their add."""
+    found = {}
+    for file in taken.allFiles().collect():  # type: ignore[attr-defined]
+        text = str(file.json())
+        found[history.file_key(json.loads(text)["add"])] = text
+    return found
+
+
+def _collect(source: Source, frame: DataFrame, schema: pa.Schema) -> pa.Table:
+    try:
+        return frame.toArrow().cast(schema)
+    except Exception as error:
+        if any(mark in str(error) for mark in _GONE):
+            raise _vacuumed(source) from error
+        raise
+
+
+def _check_there(spark: SparkSession, span: Span) -> None:
+    """A frame is read later, so look now whether vacuum took its files."""
+    folder = span.source.local_path or span.source.location
+    added, removed = span.data_files
+    for action in [*removed, *span.change_files, *added]:
+        if "://" not in action["path"] and not jvm.exists(spark, history.file_path(folder, action)):
+            raise _vacuumed(span.source)
+
+
+def _vacuumed(source: Source) -> LostHistoryError:
+    return LostHistoryError(source.name, "files of the old version were vacuumed")

@@ -1,0 +1,304 @@
+"""The ways to change a store; each makes one commit with the same rows and the same stamp."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from delta.tables import DeltaTable as SparkDeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from viewkeeper.lake import arrow, history, jvm
+from viewkeeper.lake.sources import Source, quoted, struct
+
+OP = "__op"
+_MARK = "viewkeeper"
+
+# Key types whose equality deltalake and Spark agree on; -0.0 is one that they do not.
+_NATIVE_KEYS = {
+    "boolean", "byte", "short", "integer", "long", "decimal", "string", "binary", "date",
+    "timestamp", "timestamp_ntz",
+}  # fmt: skip
+_FOREIGN = ("variant", "interval", "collate", "geometry", "geography", "time(")
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What a refresh does to a store.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table or DataFrame
+        The store's columns and ``__op``: "U" sets the row of the key, "D" deletes all rows of the
+        key, "I" adds a row whatever is there.
+    keys : list of str
+        The columns that tell rows apart, NULL being equal to NULL; none: the store is one row.
+    only_inserts : bool
+        Whether no key is in the store yet.
+    """
+
+    rows: pa.Table | DataFrame
+    keys: list[str]
+    only_inserts: bool = False
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What each commit carries: the transaction and the metadata."""
+
+    app_id: str
+    txn: int
+    metadata: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The metadata as the commit holds it."""
+        return stamp_text(self.metadata)
+
+    @property
+    def properties(self) -> CommitProperties:
+        """The same for deltalake; a commit that comes second fails instead of trying again."""
+        return CommitProperties(
+            custom_metadata={"userMetadata": self.text},
+            app_transactions=[Transaction(self.app_id, self.txn)],
+            max_commit_retries=0,
+        )
+
+
+def stamp_text(metadata: dict[str, Any]) -> str:
+    """The metadata as text that we know as ours.
+
+    Examples
+    --------
+    >>> read_stamp(stamp_text({"a": 1}))
+    {'a': 1}
+    >>> read_stamp("somebody else's") is None
+    True
+    """
+    return json.dumps({_MARK: metadata}, sort_keys=True)
+
+
+def read_stamp(text: str | None) -> dict[str, Any] | None:
+    """The metadata in a commit's text, None when the text is not ours."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return None
+    ours = found.get(_MARK) if isinstance(found, dict) else None
+    return ours if isinstance(ours, dict) else None
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another commit came first."""
+    return isinstance(error, CommitFailedError) or jvm.is_conflict(error)
+
+
+def last_transaction(spark: SparkSession, source: Source, app_id: str) -> int:
+    """The newest transaction number of an application in a store, -1 when there is none."""
+    if source.local_path is not None:
+        found = open_native(source).transaction_version(app_id)
+        return -1 if found is None else int(found)
+    known = jvm.newest(spark, source.location).transactions().get(app_id)
+    return int(known.get()) if known.isDefined() else -1
+
+
+def version_of(spark: SparkSession, source: Source, stamp: Stamp) -> int:
+    """The newest version whose commit has this transaction or a later one."""
+    if source.local_path is not None:
+        newest = int(open_native(source).version())
+    else:
+        newest = int(jvm.newest(spark, source.location).version())
+    for one in history.backwards(spark, source, newest):
+        if one.transaction(stamp.app_id) >= stamp.txn:
+            return one.version
+    return newest
+
+
+def open_native(source: Source) -> DeltaTable:
+    """The store as deltalake sees it now."""
+    return DeltaTable(source.local_path)
+
+
+def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
+    """Add the rows; none of their keys is in the store."""
+    assert patch.only_inserts, "an append cannot change a row"
+    base = jvm.newest(spark, source.location)
+    rows = patch.rows
+    if isinstance(rows, pa.Table) and source.local_path is not None and _can_write(base):
+        table = open_native(source)
+        upserts = rows.filter(pc.not_equal(rows.column(OP), "D"))
+        try:
+            data = _fitted(upserts, struct(base).fields)
+            write_deltalake(table, data, mode="append", commit_properties=stamp.properties)
+            return version_of(spark, source, stamp)
+        except (pa.ArrowException, DeltaError) as error:
+            if is_conflict(error):
+                raise
+    frame = _fitted_frame(_frame(spark, rows).where(F.col(OP) != "D"), base)
+    return _commit(spark, base, frame, replace=False, stamp=stamp)
+
+
+def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
+    """MERGE by deltalake, for few rows; by Spark where deltalake cannot."""
+    base = jvm.newest(spark, source.location)
+    fields = struct(base).fields
+    rows = patch.rows
+    kinds = {f.name: f.dataType.typeName() for f in fields}
+    if (
+        not isinstance(rows, pa.Table)
+        or source.local_path is None
+        or not _can_write(base)
+        or any(kinds[key] not in _NATIVE_KEYS for key in patch.keys)
+    ):
+        return merge(spark, source, patch, stamp)
+    names = [field.name for field in fields]
+    table = open_native(source)
+    try:
+        data = _fitted(rows, fields).append_column(OP, rows.column(OP).cast(pa.string()))
+        same = [f"(t.{_dq(k)} IS NOT DISTINCT FROM s.{_dq(k)})" for k in patch.keys]
+        every = {_dq(name): f"s.{_dq(name)}" for name in names}
+        builder = table.merge(
+            data,
+            " AND ".join([*same, f"(s.{OP} <> 'I')"]),
+            source_alias="s",
+            target_alias="t",
+            commit_properties=stamp.properties,
+        )
+        builder = builder.when_matched_delete(f"s.{OP} = 'D'")
+        builder = builder.when_matched_update(every, f"s.{OP} = 'U'")
+        builder.when_not_matched_insert(every, f"s.{OP} <> 'D'").execute()
+    except (pa.ArrowException, DeltaError) as error:
+        if is_conflict(error):
+            raise
+        return merge(spark, source, patch, stamp)
+    if open_native(source).transaction_version(stamp.app_id) != stamp.txn:
+        return touch(spark, source, patch, stamp)  # no row matched: deltalake made no commit
+    return version_of(spark, source, stamp)
+
+
+def merge(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
+    """Spark's MERGE INTO; the source is computed once."""
+    delta = "spark.databricks.delta."
+    settings = {
+        f"{delta}commitInfo.userMetadata": stamp.text,
+        f"{delta}write.txnAppId": stamp.app_id,
+        f"{delta}write.txnVersion": str(stamp.txn),
+        f"{delta}merge.materializeSource": "none" if isinstance(patch.rows, pa.Table) else "all",
+    }
+    rows = _frame(spark, patch.rows)
+    names = struct(jvm.newest(spark, source.location)).names
+    same = [f"t.{quoted(k)} <=> s.{quoted(k)}" for k in patch.keys] + [f"s.{OP} <> 'I'"]
+    every = {quoted(name): f"s.{quoted(name)}" for name in names}
+    with jvm.own_session(spark, settings) as own:
+        target = SparkDeltaTable.forPath(own, source.location).alias("t")
+        merging = target.merge(jvm.move_frame(own, rows).alias("s"), " AND ".join(same))
+        merging = merging.whenMatchedDelete(f"s.{OP} = 'D'")
+        merging = merging.whenMatchedUpdate(f"s.{OP} = 'U'", every)
+        merging.whenNotMatchedInsert(f"s.{OP} <> 'D'", every).execute()
+    if last_transaction(spark, source, stamp.app_id) < stamp.txn:
+        return touch(spark, source, patch, stamp)  # nothing to do: Delta made no commit
+    return version_of(spark, source, stamp)
+
+
+def overwrite(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
+    """All rows again: the old ones whose keys are not in the patch, and the upserts."""
+    base = jvm.newest(spark, source.location)
+    rows = _frame(spark, patch.rows)
+    lazy = not isinstance(patch.rows, pa.Table)
+    if lazy:
+        rows = rows.persist()
+    try:
+        upserts = _fitted_frame(rows.where(F.col(OP) != "D"), base)
+        old = jvm.read_snapshot(spark, base)
+        sought = rows.where(F.col(OP) != "I")
+        keys = sought.select([F.col(quoted(k)).alias(f"__{k}") for k in patch.keys])
+        same = F.lit(True)
+        for key in patch.keys:
+            same = same & old[quoted(key)].eqNullSafe(keys[quoted(f"__{key}")])
+        kept = old.join(keys, same, "left_anti")
+        return _commit(spark, base, kept.unionAll(upserts), replace=True, stamp=stamp)
+    finally:
+        if lazy:
+            rows.unpersist()
+
+
+def touch(spark: SparkSession, source: Source, patch: Patch | None, stamp: Stamp) -> int:
+    """A commit without rows, for what it says."""
+    base = jvm.newest(spark, source.location)
+    if source.local_path is not None and _can_write(base):
+        table = open_native(source)
+        table.create_write_transaction(
+            [], "append", table.schema(), commit_properties=stamp.properties
+        )
+        return version_of(spark, source, stamp)
+    return _commit(spark, base, None, replace=False, stamp=stamp)
+
+
+def rewrite(spark: SparkSession, source: Source, frame: DataFrame, stamp: Stamp) -> int:
+    """All rows replaced by a frame's."""
+    base = jvm.newest(spark, source.location)
+    return _commit(spark, base, _fitted_frame(frame, base), replace=True, stamp=stamp)
+
+
+LANES: dict[str, Callable[[SparkSession, Source, Patch, Stamp], int]] = {
+    "append": append,
+    "native": native,
+    "merge": merge,
+    "overwrite": overwrite,
+    "touch": touch,
+}
+
+
+def _commit(
+    spark: SparkSession, base: Any, frame: DataFrame | None, *, replace: bool, stamp: Stamp
+) -> int:
+    return jvm.commit(
+        spark,
+        base,
+        frame,
+        replace=replace,
+        app_id=stamp.app_id,
+        txn=stamp.txn,
+        user_metadata=stamp.text,
+    )
+
+
+def _can_write(base: Any) -> bool:
+    """Whether deltalake can write the table: our own properties, and types that it has."""
+    config = json.loads(base.metadata().json())["metaData"].get("configuration") or {}
+    return (
+        config.get("delta.enableDeletionVectors", "false") == "false"
+        and config.get("delta.columnMapping.mode", "none") == "none"
+        and not any(
+            mark in field.dataType.simpleString() for field in struct(base) for mark in _FOREIGN
+        )
+    )
+
+
+def _fitted(rows: pa.Table, fields: list[StructField]) -> pa.Table:
+    """The store's columns in the store's order and types."""
+    schema = arrow.arrow_schema(fields)
+    return rows.select(schema.names).cast(schema)
+
+
+def _fitted_frame(frame: DataFrame, base: Any) -> DataFrame:
+    return frame.select(
+        [F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in struct(base).fields]
+    )
+
+
+def _frame(spark: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
+    return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+
+
+def _dq(name: str) -> str:
+    """A name in the double quotes of deltalake's SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import duckdb
+
 from random_queries import TABLES, Generator, plain_tables
 from viewkeeper import algebra as al
 from viewkeeper.algebra.meaning import Bag

@@ -1,4 +1,4 @@
-"""How long it takes to compile and simplify changes, and how large they are. `make bench-compile`."""
+"""How long it takes to compile and simplify changes, and their sizes. `make bench-compile`."""
 
 from __future__ import annotations
 

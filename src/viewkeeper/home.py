@@ -26,6 +26,12 @@ _HISTORY = (
     " reason STRING, lane STRING, version BIGINT, changed_rows BIGINT, source_rows BIGINT,"
     " sources STRING"
 )
+_ARROW = {
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "STRING": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+}
 _TRIES = 20
 
 
@@ -116,10 +122,10 @@ class Home:
     def log(self, rows: list[dict[str, Any]]) -> None:
         """Adds rows to the history."""
         source = self.table("history", _HISTORY)
-        frame = self.spark.createDataFrame([], _HISTORY)
-        names = frame.columns
-        schema = frame.toArrow().schema
-        table = pa.Table.from_pylist([{n: r.get(n) for n in names} for r in rows], schema=schema)
+        schema = pa.schema([(n, _ARROW[t]) for n, t in (c.split() for c in _HISTORY.split(", "))])
+        table = pa.Table.from_pylist(
+            [{n: r.get(n) for n in schema.names} for r in rows], schema=schema
+        )
         table = table.append_column(OP, pa.array(["I"] * len(rows), pa.string()))
         for attempt in range(_TRIES):
             try:

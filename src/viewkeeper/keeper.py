@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -430,10 +431,8 @@ class Keeper:
         return report
 
     def _drop_store(self, record: Record) -> None:
-        try:
+        with contextlib.suppress(UnknownTableError, NotDeltaError):
             stores.drop(self.spark, find(self.spark, record.store))
-        except (UnknownTableError, NotDeltaError):
-            pass
         self._sources.pop(record.store, None)
         self._compiled.pop(record.id, None)
 

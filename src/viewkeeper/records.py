@@ -159,6 +159,8 @@ class RefreshReport:
         The version of the store after the refresh.
     sources : mapping of str to (int, int)
         Each source's version before and after.
+    changed_rows, source_rows : int
+        How many rows of the sources changed, of how many.
     """
 
     view: str
@@ -169,6 +171,8 @@ class RefreshReport:
     version: int = -1
     sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     sizes: Sizes | Callable[[], Sizes] = (0, 0)
+    changed_rows: int = 0
+    source_rows: int = 0
 
     @property
     def inserted(self) -> int:
@@ -207,6 +211,8 @@ class RefreshReport:
             "seconds": round(self.seconds, 4),
             "reason": self.reason,
             "lane": self.lane,
+            "changed_rows": self.changed_rows,
+            "source_rows": self.source_rows,
             "version": self.version,
             "sources": {k: list(v) for k, v in self.sources.items()},
         }

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import ViewKeeperError
+from viewkeeper.jars import delta_builder
 from viewkeeper.lake.sources import quoted
 from viewkeeper.records import SessionError
 
@@ -46,8 +47,6 @@ _LAKE = "spark.viewkeeper.lake"
 def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Any:
     """A local Spark session whose warehouse is the folder."""
     _need_java()
-    from delta import configure_spark_with_delta_pip
-
     lake = Path(path).expanduser().resolve()
     if lake.exists() and not lake.is_dir():
         raise SessionError(f"{path} is not a folder", hint="Give the folder of the lake.")
@@ -63,7 +62,7 @@ def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = 
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = configure_spark_with_delta_pip(builder).getOrCreate()
+    spark = delta_builder(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -1,4 +1,4 @@
-"""The statements about materialized views that ``Keeper.sql`` reads itself; all others are Spark's."""
+"""The statements about materialized views that ``Keeper.sql`` reads; all others are Spark's."""
 
 from __future__ import annotations
 

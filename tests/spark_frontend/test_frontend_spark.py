@@ -266,7 +266,7 @@ def test_notes(spark: Any) -> None:
 
 
 def test_errors(spark: Any) -> None:
-    with pytest.raises(DuplicateOutputColumnError, match="DUPLICATE_OUTPUT_COLUMN.*'A'"):
+    with pytest.raises(DuplicateOutputColumnError, match=r"DUPLICATE_OUTPUT_COLUMN.*'A'"):
         read(spark, "SELECT a, b, a AS A FROM r")
     before = spark.table("one").count()
     for statement in ("INSERT INTO one VALUES (9, 9)", "DROP TABLE one", "SHOW TABLES"):

@@ -76,7 +76,8 @@ def test_every_kind_of_commit_oracle(lake_spark: SparkSession, table: str, mode:
     source = sources.find(lake_spark, table)
     last = len(states) - 1
     assert sources.version(lake_spark, source) == last
-    pairs = list(itertools.combinations_with_replacement(range(last + 1), 2))
+    pairs = [(v, v + 1) for v in range(last)]
+    pairs += [(0, last), (1, last), (2, 11), (4, 11), (1, 8), (3, 8), (6, 6), (7, 11)]
     for since, until in [(1, 2), (2, 3), (4, 5), (1, last)] if vectors else pairs:
         feed = net_change(lake_spark, source, since, until, NAMES)
         assert change(feed) == difference(states[since], states[until]), (since, until)
@@ -116,7 +117,7 @@ def test_feed_switched_on_and_off(lake_spark: SparkSession, table: str, vectors:
     source = sources.find(lake_spark, table)
     hows = {}
     for since, until in itertools.combinations(range(len(states)), 2):
-        if vectors == "true" and (since + until) % 5:
+        if vectors == "true" and (since, until) not in ((0, 8), (2, 4), (3, 6)):
             continue
         feed = net_change(lake_spark, source, since, until, NAMES)
         assert change(feed) == difference(states[since], states[until]), (since, until)

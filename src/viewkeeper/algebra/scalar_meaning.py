@@ -163,7 +163,7 @@ def exact(value: Any) -> Fraction:
 
 
 def total(values: Iterable[tuple[Any, int]]) -> Any:
-    """The sum of values with multiplicities, without rounding on the way; None when there are none."""
+    """The sum of values with multiplicities, without rounding on the way; None if there is none."""
     pairs = [(v, n) for v, n in values if v is not None]
     if not pairs:
         return None

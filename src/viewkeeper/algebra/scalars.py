@@ -27,7 +27,12 @@ FUNCTIONS = {
     "length": (1, 1),
     "sqrt": (1, 1),
 }
-AGGREGATES = ("count", "sum", "avg", "min", "max") + (
+AGGREGATES = (
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
     "var_pop",
     "var_samp",
     "stddev_pop",
@@ -56,7 +61,7 @@ class Const(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Value):
-    """An operator or function of the algebra: ``and or not = <> < … + - * / % case in is_null …``."""
+    """An operator or function of the algebra: ``and or not = < … + - * / % case in is_null …``."""
 
     op: str
     args: tuple[Scalar, ...]
@@ -64,7 +69,7 @@ class Call(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Opaque(Value):
-    """An expression of the engine that we carry as text: ``parts[0] args[0] parts[1] args[1] …``."""
+    """An expression of the engine, carried as text: ``parts[0] args[0] parts[1] args[1] …``."""
 
     parts: tuple[str, ...]
     args: tuple[Scalar, ...]

@@ -76,8 +76,10 @@ def to_sql(
     --------
     >>> from viewkeeper import algebra as al
     >>> R, S = al.table("R", ["a", "b"]), al.table("S", ["a", "b"])
-    >>> print(al.to_sql((R.select("a > 1") - S).project(["a"]).distinct()))
-    SELECT DISTINCT s.a FROM ((SELECT s.a, s.b FROM R AS s WHERE s.a > 1) EXCEPT ALL (SELECT s.a, s.b FROM S AS s)) AS s
+    >>> print(al.to_sql(R.select("a > 1").project(["a"]).distinct()))
+    SELECT DISTINCT s.a FROM R AS s WHERE s.a > 1
+    >>> print(al.to_sql(R - S))
+    (SELECT s.a, s.b FROM R AS s) EXCEPT ALL (SELECT s.a, s.b FROM S AS s)
     """
     try:
         Dialect.get_or_raise(dialect)
@@ -254,7 +256,7 @@ class _Writer:
             case Table() | Select():
                 source = self.source(q, "s", fold=True)
                 return self.select(self.all_of("s", source, names), source)
-            case Empty(header):
+            case Empty():
                 nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
                 nothing = exp.Select(expressions=nulls or [exp.Literal.number(1)])
                 return nothing.where(exp.Boolean(this=False))

@@ -27,6 +27,6 @@ def since(spark: SparkSession, store: Source, shape: BagStore | GroupStore, old:
     leaf = store_leaf(shape.columns)
     runner = Runner(spark)
     signed = signed_change(shape.visible(leaf), [leaf.name])
-    runner.bind(Table(leaf.name, leaf.names, SIGNED), frame)
+    runner.bind(Table(leaf.name, leaf.names, SIGNED), frame.toDF(*shape.columns, "weight"))
     rows = runner.frame(net_rows(signed))
     return rows.toDF(*rows.columns[:-1], WEIGHT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -121,11 +121,11 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
     choice = choose(changed, rows, found.timing, lookups=lookups)
     if found.full_reason:
-        return Choice("full", choice.full, choice.incremental, found.full_reason)
+        return replace(choice, strategy="full", reason=found.full_reason)
     if not names and wanted != "full":
-        return Choice("none", choice.full, choice.incremental, "no source changed")
+        return replace(choice, strategy="none", reason="no source changed")
     if wanted:
-        return Choice(wanted, choice.full, choice.incremental, f'asked for "{wanted}"')
+        return replace(choice, strategy=wanted, reason=f'asked for "{wanted}"')
     return choice
 
 
@@ -143,6 +143,7 @@ def refresh(
         )
     report = RefreshReport(record.label, choice.strategy, 0.0, choice.reason)
     report.sources = found.versions
+    report.changed_rows, report.source_rows = choice.changed, choice.rows
     report.version = found.store_version
     if choice.strategy == "full":
         _full(spark, found, report, choice)

@@ -78,9 +78,7 @@ class Runner:
 
     def nothing(self, query: Query) -> Result:
         """No rows, in the shape of a query's: for a step that is not needed."""
-        schema = self.frame(query).schema
-        empty = self.spark.createDataFrame([], schema)
-        return Result(empty, None)
+        return Result(self.frame(query).where("FALSE"), None)
 
     def local(self, rows: pa.Table, schema: Any) -> DataFrame:
         """A local relation: its rows are on the driver, and reading them is no job."""

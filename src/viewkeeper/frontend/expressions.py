@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from viewkeeper.algebra.scalars import Call, Col, Const, Opaque, Scalar
-from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
-from viewkeeper.frontend.text import closed, cut, joined, splice
+from viewkeeper.frontend.engine_text import EngineText
+from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items
 
 _COMPARISONS = {
     "EqualTo": "=",
@@ -25,27 +25,11 @@ _TRANSPARENT = (
     "KnownFloatingPointNormalized",
     "SQLScalarFunction",
 )
-_OPTIONS = (
-    "JsonToStructs",
-    "StructsToJson",
-    "CsvToStructs",
-    "StructsToCsv",
-    "XmlToStructs",
-    "StructsToXml",
-)
-_NO_TEXT = {
-    "LikeAll": "LIKE ALL",
-    "NotLikeAll": "NOT LIKE ALL",
-    "LikeAny": "LIKE ANY",
-    "NotLikeAny": "NOT LIKE ANY",
-}
-_FOREIGN = ("Invoke", "NewInstance", "StaticInvoke", "DirectInvoke", "ExternalMapToCatalyst")
-_UDFS = ("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator", "ScalaUDAF", "ApplyFunction")
 
 Hook = Callable[[Any, str], Scalar | None]
 
 
-class Scalars:
+class Scalars(EngineText):
     """Translates expressions over the columns of one input.
 
     ``columns`` gives the position of each Catalyst column, ``subqueries`` the value of each scalar
@@ -72,10 +56,6 @@ class Scalars:
             if found is not None:
                 return found
         return self._translate(e, kind)
-
-    def of(self, exprs: list[Any]) -> tuple[Scalar, ...]:
-        """Several expressions."""
-        return tuple(self(e) for e in exprs)
 
     def _translate(self, e: Any, kind: str) -> Scalar:
         match kind:
@@ -117,7 +97,7 @@ class Scalars:
             case _ if kind in _TRANSPARENT:
                 return self(children(e)[-1])
             case _:
-                return self._engine(e, kind)
+                return self.engine(e, kind)
 
     # ── structure ──
 
@@ -164,12 +144,12 @@ class Scalars:
         types = {str(s.dataType().catalogString()) for s in sides}
         text = str(e.sql())
         if len(types) > 1 or not text.startswith("("):  # intervals; try_add(…)
-            return self._engine(e, kind)
+            return self.engine(e, kind)
         if types <= {"bigint"}:
             return Call(_ARITHMETIC[kind], self._alike(sides))
         if types <= set(_INTEGRAL):
             return Call(_ARITHMETIC[kind], self.of(sides))
-        return self._engine(e, kind)
+        return self.engine(e, kind)
 
     def _subquery(self, number: int, e: Any) -> Scalar:
         found = self.subqueries.get(number)
@@ -181,103 +161,6 @@ class Scalars:
         for definition in items(e.defs()):
             self.shared[str(definition.id().toString())] = self(children(definition)[0])
         return self(e.child())
-
-    # ── text ──
-
-    def _engine(self, e: Any, kind: str) -> Scalar:
-        match kind:
-            case _ if kind in _NO_TEXT:
-                raise Unsupported(
-                    f"{_NO_TEXT[kind]} with a list of patterns cannot be written back as SQL;"
-                    " write the patterns as single LIKE conditions."
-                )
-            case _ if kind in _UDFS:
-                raise Unsupported(
-                    f"The function {_function_name(e)} lives in this session only and cannot be"
-                    " stored as SQL."
-                )
-            case "LambdaFunction":
-                return self._lambda(e)
-            case "NamedLambdaVariable":
-                return Opaque((_variable(e),), ())
-            case "CreateNamedStruct":
-                return splice(["named_struct(", *joined(self.of(children(e))), ")"])
-            case "Collate":
-                child, collation = children(e)
-                return closed(splice([self(child), f" COLLATE {collation.sql()}"]))
-            case "UpdateFields":
-                return self(e.evalExpr())
-            case "PreciseTimestampConversion":
-                return self._micros(e)
-            case "StaticInvoke" if e.functionName() == "readSidePadding":
-                return self(items(e.arguments())[0])  # reading the table pads again
-            case _ if kind in _FOREIGN:
-                raise Unsupported(f"The expression {e.toString()} cannot be written as SQL.")
-            case _ if kind in _OPTIONS:
-                return self._with_options(e, kind)
-            case _ if self.jvm.inherits_analysis(e, kind):
-                return self._stand_in(e, kind)
-            case _:
-                return closed(self.text(e))
-
-    def text(self, e: Any, *flags: bool) -> Opaque:
-        """The text that an expression gives of itself, its arguments cut out."""
-        args: list[Scalar] = []
-        new = [self._marked(c, args) for c in children(e)]
-        if args:
-            e = e.withNewChildren(self.jvm.seq(new))
-        return cut(str(e.sql(*flags)), args)
-
-    def _marked(self, child: Any, args: list[Scalar]) -> Any:
-        kind = str(child.nodeName())
-        if kind == "Literal":
-            return child
-        if kind == "SortOrder":
-            inner = [self._marked(c, args) for c in children(child)]
-            return child.withNewChildren(self.jvm.seq(inner))
-        args.append(self(child))
-        return self.jvm.marker(len(args) - 1, child.dataType())
-
-    def order(self, e: Any) -> Opaque:
-        """A sort order: the expression, its direction, and where NULLs go."""
-        direction = f" {e.direction().sql()} {e.nullOrdering().sql()}"
-        return splice([self(e.child()), direction])
-
-    def _lambda(self, e: Any) -> Scalar:
-        names = [_variable(a) for a in items(e.arguments())]
-        given = names[0] if len(names) == 1 else f"({', '.join(names)})"
-        return splice([f"{given} -> ", self(e.function())])
-
-    def _micros(self, e: Any) -> Scalar:
-        """The microseconds of a timestamp, and back: what time windows are made of."""
-        target, source = (str(t.catalogString()) for t in (e.toType(), e.fromType()))
-        function = {"bigint": "unix_micros", "timestamp": "timestamp_micros"}.get(target)
-        if function is None or "timestamp_ntz" in (target, source):
-            raise Unsupported("A time window over TIMESTAMP_NTZ cannot be written back as SQL.")
-        return splice([f"{function}(", self(children(e)[0]), ")"])
-
-    def _with_options(self, e: Any, kind: str) -> Scalar:
-        given = [(str(p._1()), str(p._2())) for p in items(e.options().toSeq())]
-        pieces: list[str | Scalar] = [f"{e.prettyName()}(", self(children(e)[0])]
-        if kind.endswith("ToStructs"):
-            pieces += [", ", Const(str(e.schema().sql()))]
-        if given:
-            flat = [Const(text) for pair in sorted(given) for text in pair]
-            pieces += [", map(", *joined(flat), ")"]
-        return splice([*pieces, ")"])
-
-    def _stand_in(self, e: Any, kind: str) -> Scalar:
-        """The replacement of an expression that only stands for one, or its own text.
-
-        A replacement tries silently where the name begins with try, which no text of it says.
-        """
-        if not kind.startswith("Try"):
-            try:
-                return self(e.replacement())
-            except Unsupported:
-                pass
-        params = self.of(items(e.parameters()))
-        return splice([f"{e.prettyName()}(", *joined(params), ")"])
 
 
 def negated(number: int) -> int:
@@ -297,13 +180,3 @@ def _int_literal(e: Any) -> int | None:
         return None
     value = child.value()
     return None if value is None else int(value)
-
-
-def _variable(e: Any) -> str:
-    return f"{e.name()}_{expr_id(e)}"
-
-
-def _function_name(e: Any) -> str:
-    if e.nodeName() == "ScalaUDF":
-        return str(option(e.udfName()) or "of Scala")
-    return str(e.name()) if e.nodeName().startswith("Python") else str(e.prettyName())

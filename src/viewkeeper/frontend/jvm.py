@@ -67,6 +67,7 @@ class Jvm:
         self.spark = spark
         self.root = spark._jvm
         self._inherits: dict[str, bool] = {}
+        self._functions: dict[str, bool] = {}
 
     def named(self, path: str) -> Any:
         """A class or an object's companion by its full name."""
@@ -98,6 +99,14 @@ class Jvm:
             trait = _CATALYST + "expressions.InheritAnalysisRules"
             self._inherits[kind] = self.is_a(e, trait)
         return self._inherits[kind]
+
+    def knows(self, name: str) -> bool:
+        """Whether the session has a function of this name."""
+        if name not in self._functions:
+            catalog = self.spark._jsparkSession.sessionState().catalog()
+            found = catalog.lookupBuiltinOrTempFunction(name)
+            self._functions[name] = bool(found.isDefined())
+        return self._functions[name]
 
     def marker(self, index: int, data_type: Any) -> Any:
         """A column whose name marks the place of an argument in the text of an expression."""

@@ -17,6 +17,8 @@ _OF_SESSION = (
     "CurrentPath",
 )
 
+_SUBQUERIES = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")
+
 
 def volatile(jvm: Jvm, plan: Any) -> str | None:
     """A sentence that names the function, or None; ``plan`` is the analysed one."""
@@ -28,6 +30,8 @@ def volatile(jvm: Jvm, plan: Any) -> str | None:
             return f"{e.prettyName()}() gives the time of the refresh."
         if kind in _OF_SESSION:
             return f"{e.prettyName()}() depends on who refreshes, and where."
+        if kind in _SUBQUERIES:
+            continue
         if not e.deterministic() and all(c.deterministic() for c in children(e)):
             name = e.name() if kind.startswith("PythonUD") else e.prettyName()
             return f"{name}() may give another value each time."
@@ -46,6 +50,3 @@ def expressions(plan: Any) -> Iterator[Any]:
                     yield e
                     if str(e.nodeName()) in _SUBQUERIES:
                         plans.append(e.plan())
-
-
-_SUBQUERIES = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")

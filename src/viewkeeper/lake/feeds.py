@@ -174,10 +174,11 @@ def _by_spark(spark: SparkSession, span: Span) -> DataFrame | None:
     if span.moved or not _can_read(added, removed):
         # read each end with its own schema, whatever happened in between
         old = span.rebuild(spark, span.since)
-        before, after = _files(old), _files(span.head)
+        new = span.rebuild(spark, span.until)
+        before, after = _files(old), _files(new)
         gone = [text for key, text in before.items() if key not in after]
         come = [text for key, text in after.items() if key not in before]
-        ends = [(old, gone, -1), (span.head, come, 1)]
+        ends = [(old, gone, -1), (new, come, 1)]
     else:
         blank = dict.fromkeys(span.physical_partitions)
         ends = [

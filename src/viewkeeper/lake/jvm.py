@@ -108,13 +108,17 @@ def commit(
     app_id: str,
     txn: int,
     user_metadata: str,
-) -> int:
-    """One commit on top of a snapshot: new rows, or all rows replaced, or no rows at all."""
+) -> int | None:
+    """One commit on top of a snapshot: new rows, or all rows replaced, or no rows at all.
+
+    None when the snapshot has the transaction already.
+    """
     jvm = _jvm(spark)
     nothing = none(spark)
     delta = jvm.org.apache.spark.sql.delta
     started = base.deltaLog().startTransaction(nothing, some(spark, base))
-    started.txnVersion(app_id)  # read it, so that another commit with this id is a conflict
+    if started.txnVersion(app_id) >= txn:  # having read it, another commit of it is a conflict
+        return None
     actions = [delta.actions.SetTransaction(app_id, txn, nothing)]
     if frame is not None:
         actions += items(started.writeFiles(frame._jdf))

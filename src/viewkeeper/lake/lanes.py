@@ -134,6 +134,8 @@ def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     rows = patch.rows
     if isinstance(rows, pa.Table) and source.local_path is not None and _can_write(base):
         table = open_native(source)
+        if _has(table, stamp):
+            return version_of(spark, source, stamp)
         upserts = rows.filter(pc.not_equal(rows.column(OP), "D"))
         try:
             data = _fitted(upserts, struct(base).fields)
@@ -143,7 +145,7 @@ def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
             if is_conflict(error):
                 raise
     frame = _fitted_frame(_frame(spark, rows).where(F.col(OP) != "D"), base)
-    return _commit(spark, base, frame, replace=False, stamp=stamp)
+    return _commit(spark, source, base, frame, replace=False, stamp=stamp)
 
 
 def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
@@ -161,6 +163,8 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
         return merge(spark, source, patch, stamp)
     names = [field.name for field in fields]
     table = open_native(source)
+    if _has(table, stamp):
+        return version_of(spark, source, stamp)
     try:
         data = _fitted(rows, fields).append_column(OP, rows.column(OP).cast(pa.string()))
         same = [f"(t.{_dq(k)} IS NOT DISTINCT FROM s.{_dq(k)})" for k in patch.keys]
@@ -179,7 +183,7 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
         if is_conflict(error):
             raise
         return merge(spark, source, patch, stamp)
-    if open_native(source).transaction_version(stamp.app_id) != stamp.txn:
+    if not _has(open_native(source), stamp):
         return touch(spark, source, patch, stamp)  # no row matched: deltalake made no commit
     return version_of(spark, source, stamp)
 
@@ -224,7 +228,7 @@ def overwrite(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -
         for key in patch.keys:
             same = same & old[quoted(key)].eqNullSafe(keys[quoted(f"__{key}")])
         kept = old.join(keys, same, "left_anti")
-        return _commit(spark, base, kept.unionAll(upserts), replace=True, stamp=stamp)
+        return _commit(spark, source, base, kept.unionAll(upserts), replace=True, stamp=stamp)
     finally:
         if lazy:
             rows.unpersist()
@@ -235,17 +239,19 @@ def touch(spark: SparkSession, source: Source, patch: Patch | None, stamp: Stamp
     base = jvm.newest(spark, source.location)
     if source.local_path is not None and _can_write(base):
         table = open_native(source)
+        if _has(table, stamp):
+            return version_of(spark, source, stamp)
         table.create_write_transaction(
             [], "append", table.schema(), commit_properties=stamp.properties
         )
         return version_of(spark, source, stamp)
-    return _commit(spark, base, None, replace=False, stamp=stamp)
+    return _commit(spark, source, base, None, replace=False, stamp=stamp)
 
 
 def rewrite(spark: SparkSession, source: Source, frame: DataFrame, stamp: Stamp) -> int:
     """All rows replaced by a frame's."""
     base = jvm.newest(spark, source.location)
-    return _commit(spark, base, _fitted_frame(frame, base), replace=True, stamp=stamp)
+    return _commit(spark, source, base, _fitted_frame(frame, base), replace=True, stamp=stamp)
 
 
 LANES: dict[str, Callable[[SparkSession, Source, Patch, Stamp], int]] = {
@@ -258,9 +264,15 @@ LANES: dict[str, Callable[[SparkSession, Source, Patch, Stamp], int]] = {
 
 
 def _commit(
-    spark: SparkSession, base: Any, frame: DataFrame | None, *, replace: bool, stamp: Stamp
+    spark: SparkSession,
+    source: Source,
+    base: Any,
+    frame: DataFrame | None,
+    *,
+    replace: bool,
+    stamp: Stamp,
 ) -> int:
-    return jvm.commit(
+    done = jvm.commit(
         spark,
         base,
         frame,
@@ -269,6 +281,17 @@ def _commit(
         txn=stamp.txn,
         user_metadata=stamp.text,
     )
+    return version_of(spark, source, stamp) if done is None else done
+
+
+def _has(table: DeltaTable, stamp: Stamp) -> bool:
+    """Whether the very version that a commit will build on has the transaction already.
+
+    Each lane asks again: another refresher may have committed since ``apply`` asked, and then
+    there is no conflict for deltalake to see.
+    """
+    found = table.transaction_version(stamp.app_id)
+    return found is not None and found >= stamp.txn
 
 
 def _can_write(base: Any) -> bool:

@@ -28,7 +28,7 @@ class Span:
     since: int
     until: int
     commits: list[Commit]
-    head: Any  # the snapshot of `until`
+    head: Any  # a snapshot with the schema of `until`
     states: list[Action]  # the table's metadata at each version, `since` included
     fields: list[StructField]  # the asked columns
     weight: str | None
@@ -112,7 +112,8 @@ def look(
     if str(head.metadata().id()) != source.table_id:
         raise LostHistoryError(source.name, "the table was replaced by another one")
     commits = history.between(spark, source, since, until)
-    if head.version() != until:
+    later = range(until + 1, int(head.version()) + 1)
+    if any((one := history.commit(spark, source, v)) is None or one.metadata for v in later):
         head = _rebuild(spark, source, until)
     new = _metadata(head)
     changed = any(one.metadata is not None for one in commits)

@@ -47,6 +47,8 @@ class Choice:
     full: float
     incremental: float
     reason: str
+    changed: int = 0
+    rows: int = 0
 
     @property
     def predicted(self) -> float:
@@ -71,4 +73,4 @@ def choose(changed: int, rows: int, timing: Timing, *, lookups: bool = True) -> 
         f"{changed:,} changed of {rows:,} source rows ({share:.2%}):"
         f" incremental predicted {incremental:.2f} s, full {full:.2f} s"
     )
-    return Choice(strategy, full, incremental, reason)
+    return Choice(strategy, full, incremental, reason, changed, rows)

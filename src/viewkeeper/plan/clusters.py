@@ -92,7 +92,7 @@ def _joined(a: Cluster, b: Cluster, on: Scalar | None, q: Query) -> Cluster:
 
 @dataclass(frozen=True)
 class Part:
-    """A query that stands for an input of a cluster, its weight in the last column if it has one."""
+    """A query that stands for an input of a cluster, its weight, if it has one, last."""
 
     query: Query
     weighted: bool

@@ -31,8 +31,8 @@ def storable(a: Agg | Opaque) -> bool:
     if a.type in INTEGERS:
         return True
     precision, scale = decimal(a.type)
-    if not precision or precision > 27:  # the product with a weight must fit
-        return False
+    if not precision or (precision + 11 > 38 and scale > 6):
+        return False  # the product with a weight must keep its scale: Spark cuts it only above six
     return a.function == "sum" or precision + 10 + scale + 5 <= 38
 
 

@@ -7,7 +7,7 @@ state is the new one less the change, Sold = Snew − dS, so no old version of a
     d(S ⋉ T)          dS ⋉ Told  +  X ⋉ Tnew − X ⋉ Told,   X = Snew ⋉ dT
     d f(S)            f(Snew ⋉ K) − f(Sold ⋉ K),            K = keys of dS   (ε ∸ min max Γ ω τ)
 
-Old partners and old groups are looked up for the touched keys only: Told ⋉ K = net((Tnew ⋉ K) − dT).
+Old partners and groups are looked up for the touched keys only: Told ⋉ K = net((Tnew ⋉ K) − dT).
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def stored_delta(q: GroupBy, c: Changes) -> Query:
 
 
 def state(q: GroupBy) -> GroupBy:
-    """The hidden table: per group, its number of rows and the sums and extrema of each aggregate."""
+    """The hidden table: per group its number of rows, and sums and extrema for the aggregates."""
     return _state_of(q, q.s)
 
 

@@ -64,7 +64,7 @@ def deletions(q: Query, inner: Solved, outer: Solved) -> Pair:
             return Pair(Empty(q.scope), Empty(q.scope))
         case Select(s, p):  # rules 1, 2
             return Pair(Select(inner[s].removed, p), Select(inner[s].added, p))
-        case Distinct(Project(s, items, names)):  # 4: ΠΔS − ΠS⁻, then 3: ΠS − ΠS⁻
+        case Distinct(Project(s)):  # 4: ΠΔS − ΠS⁻, then 3: ΠS − ΠS⁻
             whole, left = _pi(s, q), _pi(s - inner[s].removed, q)
             return Pair(whole - left, _pi(inner[s].added, q) - left)
         case Product() | Join():  # 6, then 5 (16, then 15)
@@ -98,7 +98,7 @@ def insertions(q: Query, inner: Solved, outer: Solved) -> Pair:
             return Pair(Empty(q.scope), Empty(q.scope))
         case Select(s, p):  # rules 1, 2
             return Pair(Select(outer[s].removed, p), Select(outer[s].added, p))
-        case Distinct(Project(s, items, names)):  # 3: ΠS⁺ − Π(S⁺ − ∇S), then 4: ΠΔS − ΠS
+        case Distinct(Project(s)):  # 3: ΠS⁺ − Π(S⁺ − ∇S), then 4: ΠΔS − ΠS
             more = s | outer[s].added
             removed = _pi(more, q) - _pi(more - outer[s].removed, q)
             return Pair(removed, _pi(outer[s].added, q) - _pi(s, q))

@@ -1,0 +1,316 @@
+"""The command line: ``viewkeeper --lake DIR create | refresh | explain | status | …``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.cli_output import document, error_document, table
+from viewkeeper.cli_progress import Progress, watched
+from viewkeeper.errors import ViewKeeperError
+
+if TYPE_CHECKING:
+    from viewkeeper.keeper import Keeper
+
+OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
+_MAKES_LAKE = ("create", "sql")  # other commands want a lake that is there
+
+_EXAMPLES = """\
+examples:
+  viewkeeper --lake ./lake create totals --sql 'SELECT c, sum(x) AS s FROM t GROUP BY c'
+  viewkeeper --lake ./lake refresh
+  viewkeeper --lake ./lake status
+  viewkeeper --lake ./lake explain --sql 'SELECT DISTINCT c FROM t'
+
+exit codes: 0 done; 1 it failed, and stderr says why; 2 wrong usage; 130 stopped by Ctrl-C.
+The folder of the lake can also be given by the environment variable VIEWKEEPER_LAKE."""
+
+
+@dataclasses.dataclass
+class Answer:
+    """What a command found: plain values for JSON, text for people, and the exit code."""
+
+    value: Any
+    text: str
+    code: int = OK
+
+
+def main(argv: Sequence[str] | None = None, keeper: Keeper | None = None) -> int:
+    """Runs one command and returns its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default the process's.
+    keeper : Keeper, optional
+        A keeper to use instead of a new connection to the lake; it is left running.
+
+    Examples
+    --------
+    >>> main(["--lake", "./lake", "status"])                              # doctest: +SKIP
+    """
+    args = _read(argv)
+    try:
+        answer = _run(args, keeper)
+    except KeyboardInterrupt:
+        print("Stopped. Each view is as it was, or completely refreshed.", file=sys.stderr)
+        return STOPPED
+    except Exception as e:
+        return _failed(e, args)
+    if args.json:
+        print(document(answer.value))
+    elif answer.text:
+        print(answer.text)
+    return answer.code
+
+
+def _run(args: argparse.Namespace, keeper: Keeper | None) -> Answer:
+    command: Callable[..., Answer] = args.run
+    progress = Progress(False if args.verbose else None)
+    if command is _doctor:
+        return _doctor(args, keeper, progress)
+    if keeper is not None:
+        return command(args, keeper, progress)
+    with _connected(args, progress) as own:
+        return command(args, own, progress)
+
+
+def _connected(args: argparse.Namespace, progress: Progress) -> Keeper:
+    """A keeper on the lake, started without the JVM's noise."""
+    from viewkeeper.cli_quiet import quiet
+    from viewkeeper.records import SessionError
+
+    if args.command not in _MAKES_LAKE and not Path(args.lake).expanduser().is_dir():
+        raise SessionError(
+            f"there is no folder {args.lake}",
+            hint="Check --lake; `create` and `sql` make a new lake, the other commands do not.",
+        )
+    with progress.doing("starting Spark"), quiet(args.verbose):
+        from viewkeeper.keeper import connect
+
+        keeper = connect(args.lake)
+    return keeper
+
+
+def _failed(error: Exception, args: argparse.Namespace) -> int:
+    """Says on stderr, or in the JSON, what is wrong."""
+    condition = getattr(error, "getCondition", lambda: None)()  # Spark's own errors have one
+    if isinstance(error, ViewKeeperError):
+        text = str(error)
+    elif condition:
+        text = str(error).split("\nJVM stacktrace:")[0].split(";\n'")[0]
+    else:
+        text = f"[INTERNAL_ERROR] {type(error).__name__}: {error}"
+        if not args.verbose:
+            text = text.splitlines()[0] + "\nRun with --verbose to see where it happened."
+    if args.json:
+        found = error_document(error, condition)
+        reports = getattr(error, "reports", None) or []
+        print(document({"error": found, "reports": [r.as_dict() for r in reports]}))
+    else:
+        for report in getattr(error, "reports", None) or []:
+            print(report)
+        print(text, file=sys.stderr)
+    if args.verbose:
+        traceback.print_exception(error)
+    return FAILED
+
+
+# ── commands ──
+
+
+def _create(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    sql = args.sql if args.sql is not None else _text_of(args.file)
+    with progress.doing(f"creating {args.name}"):
+        report = keeper.create_view(args.name, sql, refresh=args.refresh, replace=args.replace)
+        rows = report.inserted
+    text = f"{report.view}: created with {rows:,} rows in {report.seconds:.2f} s"
+    return Answer(report.as_dict(), text)
+
+
+def _refresh(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    found: dict[str, Any] = {}
+    total = 0 if args.names else len(keeper.views())
+    with progress.doing("refreshing", total), watched(keeper, progress):
+        for name in args.names or [None]:
+            for report in keeper.refresh(name, args.strategy):
+                if report.view not in found or report.strategy != "none":
+                    found[report.view] = report
+    reports = list(found.values())
+    text = "\n".join(map(str, reports)) or "No views yet."
+    return Answer([r.as_dict() for r in reports], text)
+
+
+def _explain(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    with progress.doing("explaining"):
+        found = keeper.explain(args.name if args.name is not None else args.sql)
+    return Answer({**dataclasses.asdict(found), "incremental": found.incremental}, str(found))
+
+
+def _status(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    from viewkeeper.cli_status import status_table, statuses
+
+    with progress.doing("looking"):
+        found = statuses(keeper)
+    return Answer([s.as_dict() for s in found], status_table(found))
+
+
+def _history(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    from pyspark.sql import functions as F
+
+    from viewkeeper.cli_status import TIME
+
+    with progress.doing("reading"):
+        frame = keeper.history(args.name).limit(args.limit)
+        rows = frame.withColumn("at", F.date_format("at", TIME)).collect()
+    shown = ["at", "view", "strategy", "inserted", "deleted", "seconds", "lane", "reason"]
+    text = table(shown, [[row[c] for c in shown] for row in rows]) if rows else "No refreshes yet."
+    return Answer([row.asDict() for row in rows], text)
+
+
+def _drop(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    with progress.doing(f"dropping {args.name}"):
+        keeper.drop_view(args.name, if_exists=args.if_exists)
+    return Answer({"dropped": args.name}, f"{args.name}: dropped")
+
+
+def _sql(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    with progress.doing("running"), watched(keeper, progress):
+        frame = keeper.sql(args.text)
+        rows = [list(row) for row in frame.limit(args.limit + 1).collect()]
+    more = len(rows) > args.limit
+    rows = rows[: args.limit]
+    value = {"columns": frame.columns, "rows": rows, "more": more}
+    if not frame.columns:
+        return Answer(value, "")
+    if frame.columns == ["plan"]:  # EXPLAIN: the text as it is
+        return Answer(value, "\n".join(str(row[0]) for row in rows))
+    text = table(frame.columns, rows)
+    return Answer(value, f"{text}\n… the first {args.limit} rows (--limit)" if more else text)
+
+
+def _doctor(args: argparse.Namespace, keeper: Keeper | None, progress: Progress) -> Answer:
+    from viewkeeper import doctor
+
+    found = doctor.machine() + doctor.folder(args.lake)
+    options = {"fix": args.fix, "verify": args.verify, "older_than": args.older_than}
+    if keeper is not None:
+        found += doctor.lake(keeper, **options)
+    elif doctor.healthy(found):
+        try:
+            with _connected(args, progress) as own, progress.doing("examining"):
+                found += doctor.lake(own, **options)
+        except ViewKeeperError as e:
+            found.append(doctor.Check("Spark", "bad", e.what, e.hint))
+    value = [dataclasses.asdict(check) for check in found]
+    return Answer(value, "\n".join(map(str, found)), OK if doctor.healthy(found) else FAILED)
+
+
+# ── arguments ──
+
+
+def _read(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    args = parser.parse_args(argv)
+    for key, value in {"json": False, "verbose": False, "lake": None}.items():
+        if not hasattr(args, key):
+            setattr(args, key, value)
+    args.lake = args.lake or os.environ.get("VIEWKEEPER_LAKE")
+    if not args.lake:
+        parser.error("which lake? Give --lake DIR, or set VIEWKEEPER_LAKE")
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--lake", metavar="DIR", help="the folder of the lake")
+    common.add_argument("--json", action="store_true", help="print one JSON document")
+    common.add_argument("--verbose", action="store_true", help="show what Spark says")
+    parser = argparse.ArgumentParser(
+        "viewkeeper",
+        description="Materialized views on Spark and Delta Lake, kept by work on the change.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[..., Answer], help: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help, parents=[common])
+        made.set_defaults(run=run)
+        return made
+
+    create = command("create", _create, "create a view and fill it")
+    create.add_argument("name", metavar="NAME")
+    query = create.add_mutually_exclusive_group(required=True)
+    query.add_argument("--sql", help="the query")
+    query.add_argument("--file", metavar="F", help="a file with the query; - is stdin")
+    create.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
+    create.add_argument("--replace", action="store_true", help="replace a view of this name")
+
+    refresh = command("refresh", _refresh, "bring views up to their sources; by default all")
+    refresh.add_argument("names", metavar="NAME", nargs="*")
+    how = refresh.add_mutually_exclusive_group()
+    for word in ("full", "incremental"):
+        how.add_argument(f"--{word}", dest="strategy", action="store_const", const=word)
+
+    explain = command("explain", _explain, "say how a view, or a query, is kept, and why")
+    what = explain.add_mutually_exclusive_group(required=True)
+    what.add_argument("name", metavar="NAME", nargs="?")
+    what.add_argument("--sql", help="a query that is not yet a view")
+
+    command("status", _status, "list the views: last refresh, commits ahead, what is next")
+
+    history = command("history", _history, "list what refreshes did, the newest first")
+    history.add_argument("name", metavar="NAME", nargs="?")
+    history.add_argument("--limit", type=_positive, default=20, metavar="N")
+
+    drop = command("drop", _drop, "drop a view and its rows")
+    drop.add_argument("name", metavar="NAME")
+    drop.add_argument("--if-exists", action="store_true")
+
+    sql = command("sql", _sql, "run a statement: Spark SQL, or one about materialized views")
+    sql.add_argument("text", metavar="STATEMENT")
+    sql.add_argument("--limit", type=_positive, default=1000, metavar="N")
+
+    doctor = command("doctor", _doctor, "examine the machine, the lake and every view")
+    doctor.add_argument("--fix", action="store_true", help="drop stores that no view has")
+    doctor.add_argument("--verify", action="store_true", help="compute each view and compare")
+    doctor.add_argument(
+        "--older-than",
+        type=int,
+        default=600,
+        metavar="SECONDS",
+        help="a younger store may belong to a view in the making (default 600)",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _text_of(file: str) -> str:
+    from viewkeeper.records import InvalidOptionError
+
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise InvalidOptionError(
+            f"{file} cannot be read: {e}", hint="Give a text file with one query."
+        ) from e
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Expressions that we carry as the engine's text, their arguments cut out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from viewkeeper.algebra.scalars import Const, Opaque, Scalar
+from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
+from viewkeeper.frontend.text import closed, cut, joined, splice
+
+_OPTIONS = (
+    "JsonToStructs",
+    "StructsToJson",
+    "CsvToStructs",
+    "StructsToCsv",
+    "XmlToStructs",
+    "StructsToXml",
+)
+_NO_TEXT = {
+    "LikeAll": "LIKE ALL",
+    "NotLikeAll": "NOT LIKE ALL",
+    "LikeAny": "LIKE ANY",
+    "NotLikeAny": "NOT LIKE ANY",
+}
+_SYNTAX = ("cast", "extract", "timestampadd", "timestampdiff")
+_FOREIGN = ("Invoke", "NewInstance", "StaticInvoke", "DirectInvoke", "ExternalMapToCatalyst")
+_UDFS = ("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator", "ScalaUDAF", "ApplyFunction")
+
+
+class EngineText:
+    """The part of ``Scalars`` that writes text; the arguments go through ``Scalars`` again."""
+
+    jvm: Jvm
+
+    def __call__(self, e: Any) -> Scalar:
+        raise NotImplementedError
+
+    def of(self, exprs: list[Any]) -> tuple[Scalar, ...]:
+        """Several expressions."""
+        return tuple(self(e) for e in exprs)
+
+    def engine(self, e: Any, kind: str) -> Scalar:
+        match kind:
+            case _ if kind in _NO_TEXT:
+                raise Unsupported(
+                    f"{_NO_TEXT[kind]} with a list of patterns cannot be written back as SQL;"
+                    " write the patterns as single LIKE conditions."
+                )
+            case _ if kind in _UDFS:
+                raise Unsupported(
+                    f"The function {_function_name(e)} lives in this session only and cannot be"
+                    " stored as SQL."
+                )
+            case "LambdaFunction":
+                return self._lambda(e)
+            case "NamedLambdaVariable":
+                return Opaque((_variable(e),), ())
+            case "CreateNamedStruct":
+                return splice(["named_struct(", *joined(self.of(children(e))), ")"])
+            case "Collate":
+                child, collation = children(e)
+                return closed(splice([self(child), f" COLLATE {collation.sql()}"]))
+            case "ExtractANSIIntervalDays":
+                if e.foldable():
+                    return Const(int(e.eval(None)))
+                return splice(["extract(DAY FROM ", self(children(e)[0]), ")"])
+            case "AtLeastNNonNulls":
+                return self._at_least(int(e.n()), children(e))
+            case "UpdateFields":
+                return self(e.evalExpr())
+            case _ if kind.startswith("ExtractANSIInterval"):
+                unit = kind.removeprefix("ExtractANSIInterval").upper()
+                return splice([f"extract({unit} FROM ", self(children(e)[0]), ")"])
+            case "PreciseTimestampConversion":
+                return self._micros(e)
+            case "StaticInvoke" if e.functionName() == "readSidePadding":
+                return self(items(e.arguments())[0])  # reading the table pads again
+            case _ if kind in _FOREIGN:
+                raise Unsupported(f"The expression {e.toString()} cannot be written as SQL.")
+            case _ if kind in _OPTIONS:
+                return self._with_options(e, kind)
+            case _ if self.jvm.inherits_analysis(e, kind):
+                return self._stand_in(e, kind)
+            case _:
+                return self._call(e)
+
+    def _call(self, e: Any) -> Scalar:
+        """The engine's own text, unless it calls a function that has no name in SQL."""
+        text, name = self.text(e), str(e.prettyName())
+        plain = text.parts[0].startswith(f"{name}(") and name not in _SYNTAX
+        if plain and not self.jvm.knows(name):
+            raise Unsupported(f"The expression {e.toString()} cannot be written as SQL.")
+        return closed(text)
+
+    def _at_least(self, least: int, parts: list[Any]) -> Scalar:
+        """At least so many of the values are neither NULL nor NaN (what ``na.drop`` asks)."""
+        ones: list[str | Scalar] = []
+        for part in parts:
+            value = self(part)
+            floats = str(part.dataType().catalogString()) in ("float", "double")
+            nan = [" OR isnan(", value, ")"] if floats else []
+            ones += [" + " if ones else "", "if(", value, " IS NULL", *nan, ", 0, 1)"]
+        return splice(["(", *ones, f" >= {least})"])
+
+    def text(self, e: Any, *flags: bool) -> Opaque:
+        """The text that an expression gives of itself, its arguments cut out."""
+        args: list[Scalar] = []
+        new = [self._marked(c, args) for c in children(e)]
+        if args:
+            e = e.withNewChildren(self.jvm.seq(new))
+        return cut(str(e.sql(*flags)), args)
+
+    def _marked(self, child: Any, args: list[Scalar]) -> Any:
+        kind = str(child.nodeName())
+        if kind == "Literal":
+            return child
+        if kind == "SortOrder":
+            inner = [self._marked(c, args) for c in children(child)]
+            return child.withNewChildren(self.jvm.seq(inner))
+        args.append(self(child))
+        return self.jvm.marker(len(args) - 1, child.dataType())
+
+    def order(self, e: Any) -> Opaque:
+        """A sort order: the expression, its direction, and where NULLs go."""
+        direction = f" {e.direction().sql()} {e.nullOrdering().sql()}"
+        return splice([self(e.child()), direction])
+
+    def _lambda(self, e: Any) -> Scalar:
+        names = [_variable(a) for a in items(e.arguments())]
+        given = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return splice([f"{given} -> ", self(e.function())])
+
+    def _micros(self, e: Any) -> Scalar:
+        """The microseconds of a timestamp, and back: what time windows are made of."""
+        target, source = (str(t.catalogString()) for t in (e.toType(), e.fromType()))
+        function = {"bigint": "unix_micros", "timestamp": "timestamp_micros"}.get(target)
+        if function is None or "timestamp_ntz" in (target, source):
+            raise Unsupported("A time window over TIMESTAMP_NTZ cannot be written back as SQL.")
+        return splice([f"{function}(", self(children(e)[0]), ")"])
+
+    def _with_options(self, e: Any, kind: str) -> Scalar:
+        given = [(str(p._1()), str(p._2())) for p in items(e.options().toSeq())]
+        pieces: list[str | Scalar] = [f"{e.prettyName()}(", self(children(e)[0])]
+        if kind.endswith("ToStructs"):
+            pieces += [", ", Const(str(e.schema().sql()))]
+        if given:
+            flat = [Const(text) for pair in sorted(given) for text in pair]
+            pieces += [", map(", *joined(flat), ")"]
+        return splice([*pieces, ")"])
+
+    def _stand_in(self, e: Any, kind: str) -> Scalar:
+        """The replacement of an expression that only stands for one, or its own text.
+
+        A replacement tries silently where the name begins with try, which no text of it says.
+        """
+        if not kind.startswith("Try"):
+            try:
+                return self(e.replacement())
+            except Unsupported:
+                pass
+        params = self.of(items(e.parameters()))
+        return splice([f"{e.prettyName()}(", *joined(params), ")"])
+
+
+def _variable(e: Any) -> str:
+    return f"{e.name()}_{expr_id(e)}"
+
+
+def _function_name(e: Any) -> str:
+    if e.nodeName() == "ScalaUDF":
+        return str(option(e.udfName()) or "of Scala")
+    return str(e.name()) if e.nodeName().startswith("Python") else str(e.prettyName())

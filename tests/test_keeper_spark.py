@@ -1,0 +1,175 @@
+"""The keeper on a user's own session: its verbs, and what it says to bad input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import viewkeeper as vk
+from viewkeeper.errors import NotationError, ViewKeeperError
+
+FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+
+
+def bag(frame: Any) -> Counter[Any]:
+    return Counter(map(tuple, frame.collect()))
+
+
+def same(keeper: vk.Keeper, name: str, sql: str) -> None:
+    assert bag(keeper.spark.table(name)) == bag(keeper.spark.sql(sql)), name
+
+
+@pytest.fixture(scope="module")
+def keeper(spark: Any) -> Iterator[vk.Keeper]:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS shop")
+    made = vk.Keeper(spark, schema="vk_keeper_tests")
+    spark.sql(f"CREATE TABLE shop.r (a INT, b STRING) {FEED}")
+    spark.sql("INSERT INTO shop.r VALUES (1, 'x'), (1, 'x'), (2, 'y'), (NULL, 'z')")
+    yield made
+
+
+GROUPED = "SELECT b, count(*) AS n, max(a) AS m FROM shop.r GROUP BY b"
+
+
+def test_the_verbs(keeper: vk.Keeper) -> None:
+    spark = keeper.spark
+    made = keeper.create_view("shop.v", GROUPED)
+    assert made.strategy == "full" and made.view == "shop.v" and made.inserted == 3
+    assert "shop.v" in keeper.views()
+    (none,) = keeper.refresh("shop.v")
+    assert (none.strategy, none.inserted, none.deleted) == ("none", 0, 0)
+    spark.sql("INSERT INTO shop.r VALUES (7, 'x')")
+    (report,) = keeper.refresh("shop.v")
+    assert (report.strategy, report.inserted, report.deleted) == ("incremental", 1, 1)
+    same(keeper, "shop.v", GROUPED)
+    changed = {tuple(r) for r in keeper.changes("shop.v", since=made.version).collect()}
+    assert changed == {("x", 2, 1, -1), ("x", 3, 7, 1)}
+    text = str(keeper.explain("shop.v"))
+    assert "from stored counts, sums and extrema" in text and "no source changed" in text
+    strategies = [r.strategy for r in keeper.history("shop.v").collect()]
+    assert strategies == ["incremental", "full"]
+    keeper.drop_view("shop.v")
+    assert "shop.v" not in keeper.views()
+    assert not spark.catalog.tableExists("shop.v")
+
+
+def test_sql_statements(keeper: vk.Keeper) -> None:
+    row = keeper.sql(f"CREATE MATERIALIZED VIEW shop.s AS {GROUPED}").first()
+    assert row is not None and row.view == "shop.s"
+    keeper.sql(f"CREATE MATERIALIZED VIEW IF NOT EXISTS shop.s AS {GROUPED}")
+    with pytest.raises(ViewKeeperError, match="NAME_TAKEN"):
+        keeper.sql(f"CREATE MATERIALIZED VIEW shop.s AS {GROUPED}")
+    keeper.sql("INSERT INTO shop.r VALUES (9, 'w')")
+    assert [r.strategy for r in keeper.sql("REFRESH MATERIALIZED VIEW shop.s").collect()] == [
+        "incremental"
+    ]
+    plan = keeper.sql("EXPLAIN MATERIALIZED VIEW shop.s").first()
+    assert plan is not None and "steps" in plan.plan
+    other = keeper.sql("EXPLAIN CREATE MATERIALIZED VIEW q AS SELECT a FROM shop.r").first()
+    assert other is not None and "not yet a view" in other.plan
+    smaller = "SELECT a FROM shop.r WHERE a > 1"
+    keeper.sql(f"CREATE OR REPLACE MATERIALIZED VIEW shop.s AS {smaller}")
+    same(keeper, "shop.s", smaller)
+    keeper.sql("DROP MATERIALIZED VIEW shop.s")
+    keeper.sql("DROP MATERIALIZED VIEW IF EXISTS shop.s")
+    with pytest.raises(NotationError):
+        keeper.sql("CREATE MATERIALIZED VIEW shop.s SELECT 1")
+
+
+def test_dataframes_and_the_decorator(keeper: vk.Keeper) -> None:
+    @keeper.materialized_view(name="shop.per_b", refresh="incremental")
+    def per_b() -> Any:
+        r = keeper.spark.table("shop.r")
+        return r.where("a IS NOT NULL").groupBy("b").count()
+
+    keeper.spark.sql("DELETE FROM shop.r WHERE b = 'y'")
+    fresh = vk.Keeper(keeper.spark, schema="vk_keeper_tests")  # knows nothing but the registry
+    (report,) = fresh.refresh("shop.per_b")
+    assert (report.strategy, report.inserted, report.deleted) == ("incremental", 0, 1)
+    same(keeper, "shop.per_b", "SELECT b, count(*) FROM shop.r WHERE a IS NOT NULL GROUP BY b")
+    keeper.drop_view("shop.per_b")
+
+
+def test_bad_input_gets_the_right_error_and_changes_nothing(keeper: vk.Keeper) -> None:
+    keeper.create_view("shop.base", "SELECT a, b FROM shop.r")
+    keeper.create_view("shop.over", "SELECT b, count(*) AS n FROM shop.base GROUP BY b")
+    before = {v: bag(keeper.spark.table(v)) for v in keeper.views()}
+
+    def fails(code: str, run: Any) -> ViewKeeperError:
+        with pytest.raises(ViewKeeperError) as caught:
+            run()
+        assert caught.value.code == code, str(caught.value)
+        assert caught.value.hint
+        return caught.value
+
+    create = keeper.create_view
+    fails("INVALID_QUERY", lambda: create("shop.x", "SELEC 1"))
+    fails("INVALID_QUERY", lambda: create("shop.x", "SELECT nope FROM shop.r"))
+    fails("UNKNOWN_TABLE", lambda: create("shop.x", "SELECT * FROM shop.nowhere"))
+    fails("NAME_TAKEN", lambda: create("shop.base", "SELECT 1 AS a"))
+    fails("NAME_TAKEN", lambda: create("shop.r", "SELECT 1 AS a"))
+    fails("INVALID_OPTION", lambda: create("shop.x", "SELECT 1 AS a", refresh="sometimes"))
+    fails("INVALID_OPTION", lambda: create("a.b.c.d", "SELECT 1 AS a"))
+    fails("CYCLIC_DEFINITION", lambda: create("shop.base", "SELECT * FROM shop.base", replace=True))
+    fails(
+        "CYCLIC_DEFINITION",
+        lambda: create("shop.base", "SELECT n AS a, b FROM shop.over", replace=True),
+    )
+    error = fails(
+        "NOT_INCREMENTAL",
+        lambda: create(
+            "shop.x", "SELECT a, current_date() AS d FROM shop.r", refresh="incremental"
+        ),
+    )
+    assert "current_date" in str(error).lower()
+    fails("VIEW_IN_USE", lambda: keeper.drop_view("shop.base"))
+    fails("UNKNOWN_VIEW", lambda: keeper.drop_view("shop.nothing"))
+    fails("UNKNOWN_VIEW", lambda: keeper.refresh("shop.nothing"))
+    fails("UNKNOWN_VIEW", lambda: keeper.explain("nothing"))
+    assert {v: bag(keeper.spark.table(v)) for v in keeper.views()} == before
+    keeper.drop_view("shop.over")
+    keeper.drop_view("shop.base")
+
+
+def test_a_source_dropped_between_refreshes(keeper: vk.Keeper) -> None:
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.gone (a INT) {FEED}")
+    spark.sql("INSERT INTO shop.gone VALUES (1), (2)")
+    keeper.create_view("shop.g", "SELECT sum(a) AS s FROM shop.gone")
+    keeper.create_view("shop.other", "SELECT count(*) AS n FROM shop.r")
+    spark.sql("DROP TABLE shop.gone")
+    spark.sql("INSERT INTO shop.r VALUES (5, 'five')")
+    with pytest.raises(ViewKeeperError) as caught:
+        keeper.refresh()
+    assert caught.value.code == "SOURCE_CHANGED" and "gone" in str(caught.value)
+    assert bag(spark.table("shop.g")) == Counter({(3,): 1}), "the view is as it was"
+    same(keeper, "shop.other", "SELECT count(*) AS n FROM shop.r")
+    spark.sql(f"CREATE TABLE shop.gone (a INT) {FEED}")
+    spark.sql("INSERT INTO shop.gone VALUES (10)")
+    (report,) = keeper.refresh("shop.g")
+    assert report.strategy == "full" and "replaced" in report.reason
+    assert bag(spark.table("shop.g")) == Counter({(10,): 1})
+    keeper.drop_view("shop.g")
+    keeper.drop_view("shop.other")
+
+
+def test_time_dependent_views_are_refreshed_in_full(keeper: vk.Keeper) -> None:
+    keeper.create_view("shop.today", "SELECT a, current_date() AS d FROM shop.r")
+    (report,) = keeper.refresh("shop.today")
+    assert report.strategy == "full" and "current_date" in report.reason.lower()
+    keeper.drop_view("shop.today")
+
+
+def test_no_job_where_nothing_changed(keeper: vk.Keeper) -> None:
+    keeper.create_view("shop.idle", GROUPED)
+    keeper.refresh("shop.idle")
+    tracker = keeper.spark.sparkContext.statusTracker()
+    keeper.spark.sparkContext.setJobGroup("idle", "nothing changed")
+    (report,) = keeper.refresh("shop.idle")
+    assert report.strategy == "none"
+    assert not tracker.getJobIdsForGroup("idle")
+    keeper.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    keeper.drop_view("shop.idle")

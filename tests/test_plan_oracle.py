@@ -1,0 +1,58 @@
+"""The plans of refreshes, run on the reference evaluator: the store ends as if built anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from checks import case, expected
+from plan_checks import check_plan, narrow
+from viewkeeper import algebra as al
+from viewkeeper.plan.choose import Timing, choose
+from viewkeeper.plan.present import signed_change
+from viewkeeper.plan.prune import prune
+
+
+@pytest.mark.parametrize("seeds", [range(300), range(300, 600)])
+def test_stores_end_as_if_built_anew(seeds: range) -> None:
+    changed = sum(check_plan(seed) for seed in seeds)
+    assert changed > 5, "some of the cases must change a view stored by groups"
+
+
+@pytest.mark.parametrize("seeds", [range(1000, 1400)])
+def test_the_change_from_the_present_state_is_the_net_difference(seeds: range) -> None:
+    for seed in seeds:
+        q, old, names, changes, new = case(seed)
+        removed, added = al.net(signed_change(q, names))
+        got = (
+            al.evaluate(removed, new, changes, state="after"),
+            al.evaluate(added, new, changes, state="after"),
+        )
+        assert got == expected(q, old, new), f"seed {seed}: {q}"
+
+
+def test_pruned_queries_mean_the_same() -> None:
+    for seed in range(400):
+        q, old, *_ = case(seed)
+        p = prune(q)
+        assert al.evaluate(p, narrow(p, old)) == al.evaluate(q, old), f"seed {seed}: {q}"
+        assert p.columns == q.columns
+
+
+def test_one_term_per_changed_input() -> None:
+    """A chain of six joins, all inputs changed: six terms, each with one change at its start."""
+    q: al.Query = al.table("T0", ["k0", "k1"])
+    for i in range(1, 6):
+        q = q.join(al.table(f"T{i}", [f"k{i}", f"k{i + 1}"]), f"left.k{i} = right.k{i}")
+    names = [f"T{i}" for i in range(6)]
+    sizes = [al.size(signed_change(q, names[:n])) for n in range(1, 7)]
+    assert sizes[-1] <= 6 * sizes[0] + 30
+
+
+def test_the_choice_follows_what_refreshes_took() -> None:
+    prior = choose(1_000_000, 10_000_000, Timing())
+    assert prior.strategy == "full"
+    fast = Timing(full=4.0, incremental=0.25)
+    assert choose(1_000_000, 10_000_000, fast).strategy == "incremental"
+    learned = Timing().learned("full", seconds=100.0, predicted=1.0)
+    assert 1.0 < learned.full <= 2.0, "one slow refresh counts, but not for all"
+    assert "1,000,000 changed of 10,000,000" in prior.reason

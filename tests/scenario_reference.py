@@ -24,7 +24,7 @@ Outcome = Counter[str]
 
 
 def check_trace(trace: Trace) -> Outcome:
-    """Runs each view's plan over each pair of moments; what was checked, and why the rest was not."""
+    """Runs each view's plan from each moment to the next; counts what was checked, or why not."""
     found: Outcome = Counter()
     for name, definition in trace.definitions.items():
         for old, new in zip(trace.moments, trace.moments[1:], strict=False):

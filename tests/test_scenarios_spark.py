@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from scenario import Run, ScenarioError, Trace, parse, read_scenario, scenarios
 from scenario_reference import check_trace
 

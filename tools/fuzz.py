@@ -1,8 +1,8 @@
 """Random queries and changes against the reference, as many as there is time for. `make fuzz`.
 
 Each case: the pair is correct and strongly minimal in all its forms; the signed form means the
-same; simplified, with and without facts, means the same; nothing proved is wrong; the SQL text of
-the query, and in each ninth case that of its change, run by DuckDB gives the same.
+same; simplified, with and without facts, means the same; nothing proved is wrong. In each fifth
+case the SQL text of the query, and in each 99th that of its change, run by DuckDB gives the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import random_facts
 from viewkeeper import algebra as al
 
 CHUNK = 50
-CHANGE_IN_SQL = 9  # not even, as the forms of the change take turns by the seed
+CHANGE_IN_SQL = 99  # not even, as the forms of the change take turns by the seed
+QUERY_IN_SQL = 5
 
 
 @cache
@@ -37,6 +38,8 @@ def check_sql(seed: int) -> object:
     """The SQL text of the query; now and then, of a form of its change too."""
     if seed % CHANGE_IN_SQL == 0:
         return checks.check_sql(seed, duck())
+    if seed % QUERY_IN_SQL:
+        return None
     q, old, _, changes, new = checks.case(seed, exact=True)
     duck().load({t.name for t in al.tables(q)}, old, changes, new)
     want: Counter[tuple[object, ...]] = Counter()

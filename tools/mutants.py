@@ -1,4 +1,4 @@
-"""The mutants of a rule module: each rule dropped or broken in one place, made on its syntax tree."""
+"""The mutants of a rule module: each rule broken in one place, on its syntax tree."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def _restore(node: ast.Call, func: ast.expr, args: list[ast.expr]) -> None:
 
 
 def _nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """The nodes of statements, without types and without what stands in patterns or inner matches."""
+    """The nodes of statements, without types and patterns."""
     stack: list[ast.AST] = list(reversed(body))
     while stack:
         node = stack.pop()

@@ -1,0 +1,159 @@
+"""One random world on Spark: tables, views, changes; each view is checked after each refresh."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from scenario import Bag, ScenarioError, compare, table_statement
+from spark_queries import Generator
+
+
+@dataclass
+class Tally:
+    """What became of the cases."""
+
+    passed: int = 0
+    failed: int = 0
+    invalid: int = 0  # queries that Spark itself refuses
+    full: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        return self.passed + self.failed
+
+    def fail(self, text: str) -> None:
+        self.failed += 1
+        self.failures.append(text)
+        print(f"FAILED {text}\n", flush=True)
+
+    def __str__(self) -> str:
+        full = sum(self.full.values())
+        return f"{self.failed} failed, {self.invalid} refused by Spark, {full} in full"
+
+
+def run_world(
+    spark: Any, seed: int, tally: Tally, views: int = 6, rounds: int = 3, depth: int = 3
+) -> None:
+    """Everything from one seed."""
+    home = spark.catalog.currentDatabase()
+    names = (f"fuzz{seed}", f"fuzz{seed}_vk")
+    for name in names:
+        spark.sql(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+    spark.sql(f"CREATE SCHEMA {names[0]}")
+    spark.catalog.setCurrentDatabase(names[0])
+    try:
+        _World(spark, seed, tally).run(views, rounds, depth)
+    finally:
+        spark.catalog.setCurrentDatabase(home)
+        for name in names:
+            spark.sql(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+class _World:
+    def __init__(self, spark: Any, seed: int, tally: Tally) -> None:
+        from viewkeeper.keeper import Keeper
+
+        self.spark, self.seed, self.tally = spark, seed, tally
+        self.keeper = Keeper(spark, schema=f"fuzz{seed}_vk")
+        self.g = Generator(seed)
+        self.done: list[str] = []  # the statements so far, to repeat them by hand
+        self.queries: dict[str, str] = {}
+        self.rows: dict[str, Bag] = {}
+        self.broken: set[str] = set()
+
+    def sql(self, text: str) -> None:
+        self.done.append(text)
+        self.spark.sql(text)
+
+    def run(self, views: int, rounds: int, depth: int) -> None:
+        tables = self.g.tables()
+        for table in tables:
+            create, properties = table_statement(table.create)
+            self.sql(f"{create} TBLPROPERTIES ({properties})")
+            if self.g.random.random() < 0.9:
+                self.sql(f"INSERT INTO {table.name} VALUES {self.g.rows(table, 5)}")
+        for i in range(views):
+            self.create(f"v{i}", depth)
+        for _ in range(rounds):
+            for _ in range(self.g.random.randint(1, 4)):
+                self.sql(self.g.change(self.g.random.choice(tables)))
+            self.refresh()
+
+    def create(self, name: str, depth: int) -> None:
+        known = len(self.g.sources)
+        query = self.g.view(name, depth)
+        try:
+            self.spark.sql(query).collect()
+        except Exception as e:
+            self.tally.invalid += 1
+            self.done.append(f"-- refused: {str(e).splitlines()[0][:150]}: {query}")
+            del self.g.sources[known:]
+            return
+        try:
+            self.keeper.create_view(name, query)
+            self.rows[name] = compare(self.spark, name, query, f"seed {self.seed}, created")
+            self.queries[name] = query
+        except Exception as e:
+            del self.g.sources[known:]
+            self.tally.fail(self.told(name, query, e))
+
+    def refresh(self) -> None:
+        errors: dict[str, Exception] = {}
+        reports = {}
+        try:
+            reports = {r.view: r for r in self.keeper.refresh(strategy="incremental")}
+        except Exception as e:
+            errors = {k.split("`")[-2]: v for k, v in getattr(e, "causes", {}).items()}
+            reports = {r.view: r for r in getattr(e, "reports", [])}
+            if not errors:
+                one_by_one = self.one_by_one(reports)
+                errors = one_by_one or dict.fromkeys(list(self.queries)[:1], e)
+        for name, query in self.queries.items():
+            if name in self.broken:
+                continue
+            if name in errors:
+                self.broken.add(name)
+                if "was not refreshed, because a view it reads" not in str(errors[name]):
+                    self.tally.fail(self.told(name, query, errors[name]))
+                continue
+            try:
+                self.check(name, query, reports.get(name))
+                self.tally.passed += 1
+            except Exception as e:
+                self.broken.add(name)
+                self.tally.fail(self.told(name, query, e))
+
+    def one_by_one(self, reports: dict[str, Any]) -> dict[str, Exception]:
+        """Which view the only error is about."""
+        found: dict[str, Exception] = {}
+        for name in self.queries:
+            try:
+                self.keeper.refresh(name, strategy="incremental")
+            except Exception as e:
+                found[name] = e
+        return found
+
+    def check(self, name: str, query: str, report: Any) -> None:
+        old = self.rows[name]
+        self.rows[name] = compare(self.spark, name, query, f"seed {self.seed}")
+        if report is None:
+            return
+        if report.strategy == "full":
+            self.tally.full[report.reason[:100]] += 1
+        new = self.rows[name]
+        want = (sum((new - old).values()), sum((old - new).values()))
+        if (report.inserted, report.deleted) != want:
+            told = (report.inserted, report.deleted)
+            raise ScenarioError(f"{name} told of {told}, the least change is {want}; {report}")
+
+    def told(self, name: str, query: str, error: Exception) -> str:
+        lines = [f"seed {self.seed}, view {name}: {type(error).__name__}: {str(error)[:1500]}"]
+        if not isinstance(error, ScenarioError):
+            lines += traceback.format_tb(error.__traceback__)[-3:]
+        lines += [f"  {s};" for s in self.done if not s.startswith("--")]
+        lines += [f"  {n}: {q}" for n, q in self.queries.items() if n in query and n != name]
+        return "\n".join([*lines, f"  {name}: {query}"])

@@ -1,0 +1,194 @@
+"""Random tables, values, conditions, and statements that change tables, in Spark SQL.
+
+Sums of doubles are exact (the values are quarters), and there are many NULLs and duplicates.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+TYPES = ("INT", "STRING", "DOUBLE", "DECIMAL(6,2)", "DATE", "BOOLEAN", "BIGINT")
+NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(6,2)")
+ARRAY = "ARRAY<INT>"
+ROUGH = "ROUGH"  # a double whose last digits depend on the order of addition
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A query's text and its columns."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+    def of(self, *types: str) -> list[Column]:
+        return [c for c in self.columns if c.type in types]
+
+    @property
+    def exact(self) -> list[Column]:
+        """The columns that can be compared."""
+        return [c for c in self.columns if c.type not in (ROUGH, ARRAY)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or a view, by name."""
+
+    name: str
+    columns: tuple[Column, ...]
+    options: str = ""
+
+    @property
+    def create(self) -> str:
+        """The words of a scenario's table line."""
+        columns = ", ".join(f"{c.name} {c.type}" for c in self.columns)
+        return f"{self.name} ({columns}){self.options}"
+
+
+class Values:
+    """Random tables, values, conditions and changes, from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.numbers = 0
+        self.sources: list[Table] = []
+
+    # ── tables and values ──
+
+    def tables(self) -> list[Table]:
+        r = self.random
+        made = []
+        for i in range(r.randint(2, 3)):
+            types = ["INT", r.choice(("INT", "STRING"))]
+            types += r.choices(TYPES, k=r.randint(0, 2))
+            columns = tuple(Column(f"k{j}", t) for j, t in enumerate(types))
+            options = r.choice(
+                ("", "", "", " feed off", " deletion vectors", " feed off deletion vectors")
+            )
+            if r.random() < 0.15:
+                options += " partitioned by (k1)"
+            made.append(Table(f"t{i}", columns, options))
+        self.sources = list(made)
+        return made
+
+    def literal(self, type_: str) -> str:
+        r = self.random
+        if r.random() < 0.15:
+            return f"CAST(NULL AS {type_})"
+        match type_:
+            case "INT":
+                return str(r.randint(-1, 4))
+            case "BIGINT":
+                return f"{r.randint(-1, 4)}L"
+            case "STRING":
+                return r.choice(("'a'", "'b'", "'ab'", "''", "'c d'"))
+            case "DOUBLE":
+                return f"{r.randint(-4, 8) / 4}D"
+            case "DATE":
+                return f"DATE '2024-01-0{r.randint(1, 4)}'"
+            case "BOOLEAN":
+                return r.choice(("true", "false"))
+            case _:
+                return f"CAST({r.randint(-3, 6) / 2} AS {type_})"
+
+    def rows(self, table: Table, most: int) -> str:
+        values = []
+        for _ in range(self.random.randint(1, most)):
+            values.append("(" + ", ".join(self.literal(c.type) for c in table.columns) + ")")
+            if self.random.random() < 0.25:
+                values.append(values[-1])
+        return ", ".join(values)
+
+    # ── changes ──
+
+    def change(self, table: Table) -> str:
+        r, t = self.random, table.name
+        where = f"WHERE {self.predicate(table.columns, '')}"
+        kind = r.random()
+        if kind < 0.4:
+            return f"INSERT INTO {t} VALUES {self.rows(table, 4)}"
+        if kind < 0.47:
+            return f"INSERT INTO {t} SELECT * FROM {t} {where}"
+        if kind < 0.65:
+            return f"DELETE FROM {t} {where}"
+        if kind < 0.82:
+            sets = r.sample(table.columns, r.randint(1, min(2, len(table.columns))))
+            to = ", ".join(f"{c.name} = {self.value(table.columns, c.type, '')}" for c in sets)
+            return f"UPDATE {t} SET {to} {where}"
+        if kind < 0.95:
+            return self.merge(table)
+        if kind < 0.97:
+            return f"TRUNCATE TABLE {t}"
+        return f"INSERT OVERWRITE {t} VALUES {self.rows(table, 4)}"
+
+    def merge(self, table: Table) -> str:
+        names = [c.name for c in table.columns]
+        key, other = names[0], names[1]
+        source = f"SELECT * FROM VALUES {self.rows(table, 3)} AS v ({', '.join(names)})"
+        number = f"row_number() OVER (PARTITION BY {key} ORDER BY {key}) AS rn"
+        once = f"SELECT * FROM (SELECT *, {number} FROM ({source})) WHERE rn = 1"
+        text = f"MERGE INTO {table.name} t USING ({once}) s ON t.{key} = s.{key}"
+        if self.random.random() < 0.4:
+            text += f" WHEN MATCHED AND t.{other} <=> s.{other} THEN DELETE"
+        text += f" WHEN MATCHED THEN UPDATE SET t.{other} = s.{other}"
+        values = ", ".join(f"s.{n}" for n in names)
+        return f"{text} WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({values})"
+
+    # ── scalars ──
+
+    def value(self, columns: tuple[Column, ...], type_: str, q: str, depth: int = 1) -> str:
+        """An expression of a type over columns, each written with the prefix."""
+        r = self.random
+        same = [f"{q}{c.name}" for c in columns if c.type == type_]
+        if same and r.random() < 0.65:
+            return r.choice(same)
+        if depth and r.random() < 0.6:
+            x = self.value(columns, type_, q, 0)
+            y = self.value(columns, type_, q, 0)
+            p = self.predicate(columns, q, 0)
+            made = [
+                f"coalesce({x}, {y})",
+                f"CASE WHEN {p} THEN {x} ELSE {y} END",
+                f"nullif({x}, {y})",
+            ]
+            if type_ in NUMBERS:
+                made += [
+                    f"CAST({x} + {y} AS {type_})",
+                    f"CAST(-{x} AS {type_})",
+                    f"greatest({x}, {y})",
+                ]
+            if type_ == "INT":
+                made += [f"{x} % 3", f"abs({x})", f"CAST(length(CAST({y} AS STRING)) AS INT)"]
+            if type_ == "STRING":
+                made += [f"concat({x}, {y})", f"upper({x})", f"substring({x}, 1, 1)"]
+            if type_ == "DOUBLE":
+                made.append(f"CAST({x} AS DOUBLE) / 2")
+            return r.choice(made)
+        return self.literal(type_)
+
+    def predicate(self, columns: tuple[Column, ...], q: str, depth: int = 1) -> str:
+        r = self.random
+        if depth and r.random() < 0.25:
+            a, b = (self.predicate(columns, q, 0) for _ in range(2))
+            return r.choice((f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})"))
+        exact = [c for c in columns if c.type not in (ROUGH, ARRAY)]
+        if not exact:
+            return "true"
+        c = r.choice(exact)
+        x, y = f"{q}{c.name}", self.value(columns, c.type, q, 0)
+        if c.type == "BOOLEAN" and r.random() < 0.5:
+            return r.choice((x, f"({x} <=> {y})", f"({x} IS NOT TRUE)"))
+        if c.type == "STRING" and r.random() < 0.3:
+            return f"({x} LIKE '{r.choice(('a%', '%b', '_', '%'))}')"
+        some = ", ".join(self.literal(c.type) for _ in range(2))
+        made = [f"({x} {op} {y})" for op in ("=", "<>", "<", ">=", "<=>")]
+        made += [f"({x} IS NULL)", f"({x} IS NOT NULL)", f"({x} IN ({some}))"]
+        if c.type in NUMBERS:
+            made.append(f"({x} BETWEEN 1 AND 3)")
+        return r.choice(made)

@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-.PHONY: env test test-fast lint fuzz mutate bench-compile clean
+.PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
 
 env: $(STAMP)
 
@@ -14,7 +14,14 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-test: env  ## everything; under 15 minutes on two cores
+java:
+	@java -version >/dev/null 2>&1 || "$$JAVA_HOME/bin/java" -version >/dev/null 2>&1 || { \
+	  echo "Spark needs Java 17 and none was found: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS), or set JAVA_HOME." >&2; exit 1; }
+
+demo: java env  ## a small shop with views, changed and refreshed; under two minutes, downloads aside
+	@$(PY) -m viewkeeper.demo
+
+test: java env  ## everything; under 15 minutes on two cores
 	$(PY) -m pytest
 
 test-fast: env  ## what needs no JVM; under a minute

@@ -1,4 +1,4 @@
-"""Random Spark SQL queries: all kinds of joins, subqueries, sets, groups, windows, one over another.
+"""Random Spark SQL queries: joins, subqueries, sets, groups, windows, one over another.
 
 All columns of a query have names of their own (c1, c2, …) and known types, so queries nest at will.
 Orders are total, so that every query has one answer.
@@ -125,6 +125,8 @@ class Generator(Values):
         """A scalar subquery, correlated or not, as a column or in a condition."""
         r = self.random
         s, t = self.query(depth), self.query(0)
+        if not t.of(*NUMBERS):
+            return s
         a, b, y = self.alias(), self.alias(), r.choice(t.of(*NUMBERS))
         function = r.choice(("max", "min", "sum", "count", "avg"))
         type_ = {"max": y.type, "min": y.type, "count": "BIGINT", "avg": ROUGH}.get(function, ROUGH)

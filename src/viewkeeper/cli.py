@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import logging
 import os
 import sys
 import traceback
@@ -56,6 +57,9 @@ def main(argv: Sequence[str] | None = None, keeper: Keeper | None = None) -> int
     >>> main(["--lake", "./lake", "status"])                              # doctest: +SKIP
     """
     args = _read(argv)
+    before = logging.root.manager.disable
+    if not args.verbose:
+        logging.disable(logging.CRITICAL)  # pyspark logs errors that we tell in our own words
     try:
         answer = _run(args, keeper)
     except KeyboardInterrupt:
@@ -63,6 +67,8 @@ def main(argv: Sequence[str] | None = None, keeper: Keeper | None = None) -> int
         return STOPPED
     except Exception as e:
         return _failed(e, args)
+    finally:
+        logging.disable(before)
     if args.json:
         print(document(answer.value))
     elif answer.text:

@@ -58,10 +58,9 @@ VIEWS = {
         "SELECT c.customer, c.name, o.ord, o.day"
         " FROM customers c LEFT JOIN orders o ON c.customer = o.customer",
     ),
-    "bought": (
-        "which customer ever bought which kind: distinct",
-        "SELECT DISTINCT o.customer, p.kind FROM lines l JOIN orders o ON l.ord = o.ord"
-        " JOIN products p ON l.product = p.product",
+    "sold": (
+        "which product sold on which day: distinct",
+        "SELECT DISTINCT o.day, l.product FROM lines l JOIN orders o ON l.ord = o.ord",
     ),
     "best_days": (
         "top 10 of a view",

@@ -40,7 +40,10 @@ class Home:
 
     def __init__(self, spark: SparkSession, schema: str) -> None:
         self.spark = spark
-        self.schema = ".".join(quoted(p) for p in schema.split("."))
+        parts = schema.split(".")
+        if len(parts) == 1:  # full names, as sources have them
+            parts = [spark.catalog.currentCatalog(), *parts]
+        self.schema = ".".join(quoted(p) for p in parts)
         self._lock = threading.Lock()
         self._tables: dict[str, Source] = {}
         self._records: tuple[int, dict[str, Record]] = (-1, {})

@@ -42,10 +42,14 @@ def read_statement(text: str) -> Statement | None:
     if not any(w.upper() == "MATERIALIZED" for w in words):
         return None
     try:
-        tokens = tokenize(text, read="spark")
+        # sqlglot swallows what follows SHOW or EXPLAIN at the start of a text
+        tokens = tokenize(_BEFORE + text, read="spark")[1:]
     except SqlglotError:
         return None  # Spark will say what is wrong
-    return _Reader(text, tokens).statement()
+    return _Reader(_BEFORE + text, tokens).statement()
+
+
+_BEFORE = "SELECT "
 
 
 class _Reader:
@@ -160,9 +164,10 @@ class _Reader:
             span = (len(self.text), len(self.text) + 1)
         else:
             span = (self.tokens[self.at].start, self.tokens[self.at].end + 1)
+        shift = len(_BEFORE)
         return NotationError(
             what,
-            text=self.text,
-            span=span,
+            text=self.text[shift:],
+            span=(span[0] - shift, span[1] - shift),
             hint="CREATE [OR REPLACE] MATERIALIZED VIEW name [TBLPROPERTIES (…)] AS query",
         )

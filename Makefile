@@ -5,6 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
+.PHONY: fuzz-spark scenarios
 
 env: $(STAMP)
 
@@ -34,6 +35,12 @@ lint: env
 
 fuzz: env  ## 100,000 random queries and changes against the reference
 	$(PY) tools/fuzz.py --cases 100000
+
+fuzz-spark: java env  ## thousands of random Spark SQL views and changes against recomputation
+	$(PY) tools/fuzz_spark.py --cases 3000
+
+scenarios: java env  ## the scenario files on Spark and on the reference, with what was checked where
+	$(PY) -m pytest tests/test_scenarios_spark.py -s -m ''
 
 mutate: env  ## breaks each rule in turn: no mutant may survive
 	$(PY) tools/mutate.py

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from scenario import Bag, ScenarioError, compare, table_statement
+from scenario import Bag, ScenarioError, table_statement
+from scenario_run import compare
 from spark_queries import Generator
 
 

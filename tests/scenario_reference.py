@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from plan_checks import counted, run
-from scenario import Bag, Trace
+from scenario import Bag
+from scenario_run import Trace
 from viewkeeper import algebra as al
 from viewkeeper.algebra.nodes import GroupBy, Query, children, with_children
 from viewkeeper.algebra.scalars import Agg

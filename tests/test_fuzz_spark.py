@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fuzz_worlds import Tally, run_world
+from scenario_run import quick
 from spark_queries import Generator
 
 
@@ -14,7 +15,8 @@ from spark_queries import Generator
 def test_random_views_oracle(spark: Any, seed: int) -> None:
     """After each refresh a random view equals its query, by the least change."""
     tally = Tally()
-    run_world(spark, seed, tally, views=5, rounds=2, depth=2)
+    with quick(spark):
+        run_world(spark, seed, tally, views=5, rounds=2, depth=2)
     assert not tally.failures, "\n\n".join(tally.failures)
     assert tally.passed >= 4
 

@@ -8,17 +8,22 @@ from typing import Any
 
 import pytest
 
-from scenario import Run, ScenarioError, Trace, parse, read_scenario, scenarios
+from scenario import ScenarioError, parse, read_scenario, scenarios
 from scenario_reference import check_trace
+from scenario_run import Run, Trace, quick
 
 TRACES: dict[str, Trace] = {}
-FILES = [pytest.param(p, id=p.stem) for p in scenarios()]
+FILES = [
+    pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if read_scenario(p).slow else [])
+    for p in scenarios()
+]
 
 
 def trace_of(spark: Any, path: Path) -> Trace:
     """What a run on Spark saw; the run is made once."""
     if path.stem not in TRACES:
-        TRACES[path.stem] = Run(spark, read_scenario(path)).run()
+        with quick(spark):
+            TRACES[path.stem] = Run(spark, read_scenario(path)).run()
     return TRACES[path.stem]
 
 

@@ -118,7 +118,6 @@ def test_own_aliases_as_column_names() -> None:
         run(q, state)
 
 
-@pytest.mark.xfail(strict=True, reason="a common table expression hides a table of its name")
 def test_tables_named_as_common_table_expressions() -> None:
     t = al.table("q1", ["a", "b"])
     once = t.select("a = 1")

@@ -19,6 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fuzz_worlds import Tally, run_world
+from scenario_run import quick
+
+_SHORT = "-XX:TieredStopAtLevel=1"  # many small queries: compile quickly rather than well
 
 
 def session(home: str) -> Any:
@@ -35,10 +38,9 @@ def session(home: str) -> Any:
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", catalog)
         .config("spark.sql.warehouse.dir", f"{home}/warehouse")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home}")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} {_SHORT}")
         .config("spark.driver.memory", "2g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
     )
     spark = configure_spark_with_delta_pip(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -60,7 +62,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         spark = session(home)
         while tally.cases < args.cases:
-            run_world(spark, seed, tally, args.views, args.rounds, args.depth)
+            with quick(spark):
+                run_world(spark, seed, tally, args.views, args.rounds, args.depth)
             seed += 1
             rate = (time.time() - start) / max(tally.cases, 1)
             print(

@@ -181,7 +181,8 @@ def _returned(function: ast.FunctionDef, node: ast.AST) -> Iterator[tuple[str, U
 def _whole_swap(body: list[ast.stmt]) -> Iterator[tuple[str, Undo]]:
     """∇ and Δ exchanged all over the place."""
     found = [n for n in _nodes(body) if _name(n) in WHOLE]
-    if len(found) < 2:
+    names = {_name(n) for n in found}
+    if not any(SWAPPED[n] in names for n in names):
         return
     for n in found:
         _rename(n, SWAPPED[_name(n)])

@@ -349,19 +349,21 @@ class Rules1991:
 
 
 def rules_1991() -> Check:
-    a = R.project(["a"])
-    nested = [(R + S) - (S & T), a - S.project(["a"]), R - (S - T), (R - S).join(S, EQUAL[0])]
-    nested += [(R | S) & T, T - (R | S), T - (R & S), T - R.project({"a": "b", "b": "a"})]
-    nested += [T - R.select("a > 1"), S.product(T).project(["#0", "#3"]) - R]
-    nested += [R + Literal(("a", "b"), ((1, 2),)), T - (T - (S - R)), R - al.empty(["a", "b"])]
-    queries = [al.as_set(q) for q in [*basic(R, S), *(T - q for q in basic(R, S)[4:8]), *nested]]
-    queries += [al.as_set(T.product(T) - q) for q in basic(R, S)[8:]]
+    queries = [R + Literal(("a", "b"), ((1, 2),)), R - al.empty(["a", "b"]), *basic(R, S)]
+    turned = {2: T, 1: T.project(["a"]), 4: T.product(T)}  # right of −, the other form is used
+    for s, t in ((R, S), (R | S, T & R), (R - S, S - T), (T & S, R)):
+        queries += [turned[q.arity] - q for q in basic(s, t)]
+    queries += [q for s, t in ((R | S, S & T), (R - T, T - S)) for q in basic(s, t)]
+    queries += [T - (T - (S - R)), R.project(["a"]) - S.project(["a"])]
+    queries = [al.as_set(q) for q in queries]
     made = [(q, Pair(*al.change(q, ["R", "S", "T"], semantics="set-1991"))) for q in queries]
-    for at, (old, proper, new) in enumerate(sets(40)):
+    for at, (old, proper, new) in enumerate(sets(60)):
         changes = proper
-        if at % 2:  # any bags: the rules say exactly what comes out, minimal or not
+        if at % 2:  # any sets: the rules say exactly what comes out, minimal or not
             g = Generator(at)
-            changes = {n: (Counter(set(g.bag(2))), Counter(set(g.bag(2)))) for n in old}
+            pool = [g.row(2) for _ in range(3)] + [row for rows in old.values() for row in rows]
+            some = iter(Counter(set(bag_of(g, pool))) for _ in range(6))
+            changes = {n: (next(some), next(some)) for n in old}
         rules = Rules1991(old, changes)
         for q, pair in made:
             got = tuple(frozenset(al.evaluate(part, old, changes)) for part in pair)

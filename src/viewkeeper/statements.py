@@ -38,8 +38,7 @@ def read_statement(text: str) -> Statement | None:
     >>> read_statement("SELECT 1") is None
     True
     """
-    words = text.lstrip().split(None, 8)
-    if not any(w.upper() == "MATERIALIZED" for w in words):
+    if "MATERIALIZED" not in text.upper():
         return None
     try:
         # sqlglot swallows what follows SHOW or EXPLAIN at the start of a text

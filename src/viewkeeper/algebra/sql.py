@@ -7,6 +7,7 @@ numbered (a, a_2), as SQL needs names where the algebra has positions.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -153,13 +154,14 @@ class _Writer:
     def write(self, query: Query) -> str:
         order = postorder(query)
         shared = self.shared(query, order)
+        prefix = self.prefix(order)
         ctes: list[exp.CTE] = []
         for q in order:
             if isinstance(q, Table):
                 continue
             tree = self.query(q)
             if q in shared:
-                name = f"q{len(ctes) + 1}"
+                name = f"{prefix}{len(ctes) + 1}"
                 alias = exp.TableAlias(this=exp.to_identifier(name))
                 ctes.append(exp.CTE(this=tree, alias=alias))
                 self.named[q] = name
@@ -171,6 +173,14 @@ class _Writer:
         if ctes:
             root.set("with_", exp.With(expressions=ctes))
         return root.sql(dialect=self.dialect)
+
+    def prefix(self, order: list[Query]) -> str:
+        """What the names of shared parts begin with: not as a table's name does."""
+        names = [self.table_name(q).strip('`"').lower() for q in order if isinstance(q, Table)]
+        prefix = "q"
+        while any(re.fullmatch(rf"{prefix}\d+", n) for n in names):
+            prefix = f"_{prefix}"
+        return prefix
 
     def shared(self, root: Query, order: list[Query]) -> set[Query]:
         """The nodes that get a name: used more than once, or too deep inside."""

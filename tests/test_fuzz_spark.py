@@ -10,6 +10,8 @@ from fuzz_worlds import Tally, run_world
 from scenario_run import quick
 from spark_queries import Generator
 
+pytestmark = pytest.mark.slow  # minutes on Spark: `make scenarios`, `make fuzz-spark`
+
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_random_views_oracle(spark: Any, seed: int) -> None:

@@ -12,6 +12,8 @@ from scenario import ScenarioError, parse, read_scenario, scenarios
 from scenario_reference import check_trace
 from scenario_run import Run, Trace, quick
 
+pytestmark = pytest.mark.slow  # minutes on Spark: `make scenarios`, `make fuzz-spark`
+
 TRACES: dict[str, Trace] = {}
 FILES = [
     pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if read_scenario(p).slow else [])

@@ -563,6 +563,7 @@ def _failure(failed: dict[str, Exception], reports: list[RefreshReport]) -> Exce
     """The one error, or one that tells of all."""
     first = next(iter(failed.values()))
     if len(failed) == 1:
+        first.reports = reports  # type: ignore[attr-defined]
         return first
     names = "; ".join(f"{name}: {str(e).splitlines()[0]}" for name, e in failed.items())
     error = RefreshFailedError(

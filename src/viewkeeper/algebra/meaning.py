@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from viewkeeper.algebra.nodes import (
@@ -38,10 +39,12 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.pool import assert_never
 from viewkeeper.algebra.scalar_meaning import (
+    FAILURES,
+    Compiled,
     Row,
     compile_scalar,
     evaluate_agg,
-    guarded,
+    failed,
 )
 from viewkeeper.algebra.scalars import Call, Scalar, columns_of, conjunction, conjuncts, shift
 from viewkeeper.algebra.walk import postorder
@@ -83,17 +86,43 @@ def evaluate(
     >>> evaluate(R.project(["a"]), {"R": [(1, 2), (1, 3)]})
     Counter({(1,): 2})
     """
-    leaf = _Leaves(tables, changes or {}, state)
-    done: dict[Query, Bag] = {}
-    for q in postorder(query):
-        done[q] = guarded(lambda q=q: _evaluate(q, done, leaf), str(type(q).__name__))  # type: ignore[misc]
-    return Counter(done[query])
+    return Counter(Evaluation(tables, changes, state=state)(query))
+
+
+class Evaluation:
+    """Queries over one state of the tables: what they share is computed once.
+
+    >>> R = Table("R", ("a",))
+    >>> value = Evaluation({"R": [(1,), (1,)]})
+    >>> value(R), value(R - R.distinct())
+    (Counter({(1,): 2}), Counter({(1,): 1}))
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Rows],
+        changes: Mapping[str, tuple[Rows, Rows]] | None = None,
+        *,
+        state: str = "before",
+    ) -> None:
+        self._leaf = _Leaves(tables, changes or {}, state)
+        self._done: dict[Query, Bag] = {}
+
+    def __call__(self, query: Query) -> Bag:
+        """The rows of a query; not to be changed, as other queries may be made of them."""
+        done = self._done
+        for q in postorder(query, known=done):
+            try:
+                done[q] = _evaluate(q, done, self._leaf)
+            except FAILURES as e:
+                raise failed(type(q).__name__, e) from e
+        return done[query]
 
 
 def bag(rows: Rows) -> Bag:
     """Rows as a bag: a Counter, without rows that occur no time."""
-    counter = Counter(rows)
-    return Counter({tuple(row): n for row, n in counter.items() if n > 0})
+    counts = rows if isinstance(rows, Mapping) else Counter(rows)
+    return Counter({tuple(row): n for row, n in counts.items() if n > 0})
 
 
 class _Leaves:
@@ -114,6 +143,9 @@ class _Leaves:
                 f"no rows are given for table {table.name!r}",
                 hint=suggestion(table.name, self.tables),
             )
+        here = bag(self.tables[table.name]) if table.state in ("", OLD, NEW) else Counter()
+        if table.state == "":
+            return _checked(table, here)
         removed, added = (bag(c) for c in self.changes.get(table.name, ((), ())))
         if table.state == SIGNED:
             weighted = Counter({(*row, -1): n for row, n in removed.items()})
@@ -122,7 +154,7 @@ class _Leaves:
             return _checked(table, removed)
         if table.state == ADDED:
             return _checked(table, added)
-        here = _checked(table, bag(self.tables[table.name]))
+        here = _checked(table, here)
         if table.state == OLD and self.after:
             return (here - added) + removed
         if table.state == NEW and not self.after:
@@ -216,11 +248,7 @@ class _Matcher:
     """The partners of a left row: by hash on the equalities of the condition, then by the rest."""
 
     def __init__(self, right: Mapping[Row, int], on: Scalar, arity: int) -> None:
-        pairs, rest = equalities(on, arity)
-        self.left = [compile_scalar(a) for a, _, _ in pairs]
-        keys = [compile_scalar(shift(b, -arity)) for _, b, _ in pairs]
-        self.null_safe = [safe for _, _, safe in pairs]
-        self.rest = compile_scalar(rest) if rest is not None else None
+        self.left, keys, self.null_safe, self.rest = _compiled_condition(on, arity)
         self.right: dict[Row, list[Row]] = defaultdict(list)
         for row in right:
             self.right[tuple(k(row) for k in keys)].append(row)
@@ -233,6 +261,17 @@ class _Matcher:
         if self.rest is None:
             return found
         return [b for b in found if self.rest(row + b) is True]
+
+
+@lru_cache(maxsize=1000)
+def _compiled_condition(
+    on: Scalar, arity: int
+) -> tuple[list[Compiled], list[Compiled], list[bool], Compiled | None]:
+    """What is equal on the left and on the right, which of it is NULL-safe, and the rest."""
+    pairs, rest = equalities(on, arity)
+    left = [compile_scalar(a) for a, _, _ in pairs]
+    right = [compile_scalar(shift(b, -arity)) for _, b, _ in pairs]
+    return left, right, [s for _, _, s in pairs], None if rest is None else compile_scalar(rest)
 
 
 def equalities(on: Scalar, arity: int) -> tuple[list[tuple[Scalar, Scalar, bool]], Scalar | None]:

@@ -6,6 +6,7 @@ NULL does. Operators read as on ``collections.Counter``: ``+`` ⊎, ``-`` ∸, `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union, cast
 
@@ -381,13 +382,16 @@ JOINED = (Join, Semi, Anti, Left, Right, Full)
 BINARY = (*SET_OPS, Product, *JOINED)
 
 
+_INPUTS: dict[type, Callable[[Any], tuple[Query, ...]]] = {
+    **dict.fromkeys(UNARY, lambda q: (q.s,)),
+    **dict.fromkeys(BINARY, lambda q: (q.s, q.t)),
+}
+
+
 def children(q: Query) -> tuple[Query, ...]:
     """The direct inputs of a node."""
-    if isinstance(q, UNARY):
-        return (q.s,)
-    if isinstance(q, BINARY):
-        return (q.s, q.t)
-    return ()
+    inputs = _INPUTS.get(type(q))
+    return inputs(q) if inputs else ()
 
 
 def with_children(q: Query, new: tuple[Query, ...]) -> Query:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from viewkeeper.algebra.scalars import Agg, Call, Col, Const, Opaque, Scalar
@@ -117,6 +118,7 @@ MEANING |= {
 }
 
 
+@lru_cache(maxsize=5000)
 def compile_scalar(e: Scalar) -> Compiled:
     """A Python function from a row to the value of the expression.
 
@@ -146,15 +148,15 @@ def compile_scalar(e: Scalar) -> Compiled:
             )
 
 
-def guarded(f: Callable[[], Any], what: str) -> Any:
-    """The value of ``f``, with Python's complaint about types turned into ours."""
-    try:
-        return f()
-    except (TypeError, AttributeError, ArithmeticError, ValueError) as e:
-        raise EvaluationError(
-            f"{what} failed on the given rows: {e}",
-            hint="Check the types of the values; NULL is None.",
-        ) from e
+FAILURES = (TypeError, AttributeError, ArithmeticError, ValueError)
+
+
+def failed(what: str, e: Exception) -> EvaluationError:
+    """Python's complaint about types as ours."""
+    return EvaluationError(
+        f"{what} failed on the given rows: {e}",
+        hint="Check the types of the values; NULL is None.",
+    )
 
 
 def exact(value: Any) -> Fraction:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from viewkeeper.algebra.nodes import Query, Table, children, with_children
 
 
-def postorder(*roots: Query) -> list[Query]:
-    """All nodes below the roots, each once, inputs first.
+def postorder(*roots: Query, known: Collection[Query] = ()) -> list[Query]:
+    """All nodes below the roots, each once, inputs first; without what is known, and what is below.
 
     >>> R = Table("R", ("a",))
     >>> [str(q) for q in postorder((R + R) - R)]
     ['R', 'R ⊎ R', '(R ⊎ R) ∸ R']
     """
     order: list[Query] = []
-    seen: set[Query] = set()
-    stack: list[tuple[Query, bool]] = [(r, False) for r in reversed(roots)]
+    seen: set[Query] = set(known)
+    stack: list[Query | None] = list(reversed(roots))
+    open_: list[Query] = []  # their inputs are above them on the stack; None ends them
     while stack:
-        q, ready = stack.pop()
-        if ready:
-            order.append(q)
+        q = stack.pop()
+        if q is None:
+            order.append(open_.pop())
         elif q not in seen:
             seen.add(q)
-            stack.append((q, True))
-            stack.extend((c, False) for c in reversed(children(q)) if c not in seen)
+            below = children(q)
+            if below:
+                open_.append(q)
+                stack.append(None)
+                stack.extend(reversed(below))
+            else:
+                order.append(q)
     return order
 
 

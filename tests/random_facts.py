@@ -26,6 +26,7 @@ Moment = tuple[State, Changes]  # the state before, and what a transaction does
 
 CHECKS = ("a > 1", "a < 2", "a IN (1, 2)", "b IS NOT NULL", "a IS NULL OR b = 1", "a = b")
 CHECKS += ("a <=> b", "a = 1 OR a = 3", "a IS NULL", "a IS NOT NULL AND b >= 2", "a <> 2")
+CHECKS += ("NOT a IN (1, 3)", "NOT a = 2", "a <> 1 AND b = a")
 CHECKS += ("a IN (3, NULL)", "b IS NULL AND a = 1 OR a > 2", "a <=> 1", "a = b AND b < 2", "2 <= a")
 
 
@@ -225,7 +226,8 @@ def admits(d: Domain, value: Any) -> bool:
         return d.null
     low = d.low is None or value > d.low or (value == d.low and not d.low_open)
     high = d.high is None or value < d.high or (value == d.high and not d.high_open)
-    return d.value and low and high and (d.among is None or value in d.among)
+    listed = (d.among is None or value in d.among) and value not in d.without
+    return d.value and low and high and listed
 
 
 def refute_query(q: Query, k: Knowledge, rows: Bag) -> str | None:

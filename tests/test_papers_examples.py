@@ -369,7 +369,7 @@ def same_growth(semantics: str, at: dict[str, Bag], by: dict[str, tuple[Bag, Bag
     """size(ΔS) − size(∇S) = size(ΔT) − size(∇T), with S = R1 ∪ R2 and T = R3."""
     growth = []
     for q in (A | B, al.table("R3", ["x"])):
-        removed, added = values(al.change(q, ["R1", "R2", "R3"], semantics=semantics), at, by)
+        removed, added = values(al.change(q, plain_tables(q), semantics=semantics), at, by)
         growth.append(added.total() - removed.total())
     return growth[0] == growth[1]
 

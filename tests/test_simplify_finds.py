@@ -242,6 +242,64 @@ def test_monus_of_tables_disjoint_by_predicate_disappears() -> None:
     assert al.simplify(R - S, al.Facts(checks=null)) is R
 
 
+def test_join_of_columns_that_never_meet_is_empty() -> None:
+    """The checks of R and S contradict on the joined columns, in all states and changes."""
+    facts = al.Facts(checks={"R": "a < 5", "S": "b > 10"})
+    on = "left.a = right.b"
+    for q in (R.join(S, on), R.semi(S, on), R.join(S, f"left.b = right.a AND {on}")):
+        assert isinstance(al.simplify(q, facts), Empty)
+        assert irrelevant(al.change(q, ["R", "S"]), facts)
+        assert al.simplify(q) is q
+    for null_safe in (R.join(S, "left.a <=> right.b"), R.product(S).select("#0 <=> #3")):
+        assert isinstance(al.simplify(null_safe, facts), Empty)
+    assert not irrelevant(al.change(R.join(S, "left.a <= right.b"), ["R", "S"]), facts)
+    # NULL meets NULL under <=>, and in no other way
+    either = al.Facts(checks={"R": "a < 5 OR a IS NULL", "S": "b > 10 OR b IS NULL"})
+    assert irrelevant(al.change(R.join(S, on), ["R"]), either)
+    assert not irrelevant(al.change(R.join(S, "left.a <=> right.b"), ["R"]), either)
+    # what holds of a column holds of those it is equal to
+    equal = R.join(S, on).select("#3 > 7")
+    assert isinstance(al.simplify(equal, al.Facts(checks={"R": "a < 5"})), Empty)
+    half = R.semi(S, on).select("a < 10")
+    assert isinstance(al.simplify(half, al.Facts(checks={"S": "b > 10"})), Empty)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "nothing"),
+    [
+        ("a = 'z' AND a <> 'z'", True),
+        ("a <> 'z' AND 'z' = a", True),
+        ("a = 1 AND NOT a = 1", True),
+        ("a <=> 1 AND a <> 1", True),
+        ("a IN (1, 2) AND a <> 1 AND a <> 2", True),
+        ("a IN (1, 2) AND NOT a IN (3, 2, 1)", True),
+        ("NOT a IN (1, NULL)", True),
+        ("NOT a <> 1 AND a > 1", True),
+        ("a = b AND b = 1 AND a <> 1", True),
+        ("a = b AND b <> 1 AND a = 1", True),
+        ("a <> 1 AND a IS NULL", True),
+        ("a >= 1 AND a <= 1 AND a <> 1", True),
+        ("a = 'z' AND a <> 'y'", False),
+        ("a <> 1 AND a <> 2", False),
+        ("a IN (1, 2) AND a <> 1", False),
+        ("a <> 1 OR a = 1", False),
+        ("(a = 1 OR a <> 1) AND a = 1", False),
+        ("a = 1 AND b <> 1", False),
+        ("NOT a <=> 1", False),
+        ("a IN ('1') AND a IN (1)", False),  # an engine may find them equal
+        ("a IN ('1') AND a = 1", False),
+        ("a = '1' AND a <> 1", False),
+    ],
+)
+def test_a_predicate_that_no_row_meets(predicate: str, nothing: bool) -> None:
+    q = R.select(predicate)
+    assert isinstance(al.simplify(q), Empty) == nothing
+    if "'" not in predicate:
+        rows = {"R": [(a, b) for a in (None, 0, 1, 2, 3) for b in (None, 1, 2)]}
+        assert al.evaluate(q, rows) == al.evaluate(al.simplify(q), rows)
+        assert not (nothing and al.evaluate(q, rows))
+
+
 def test_projection_of_disjoint_tables_is_not_disjoint() -> None:
     facts = al.Facts(checks={"R": "a < 2", "S": "a >= 2"})
     q = R.project(["b"]) - S.project(["b"])

@@ -13,8 +13,18 @@ import sqlglot
 from checks import Duck, case, check_sql
 from random_queries import Generator
 from viewkeeper import algebra as al
-from viewkeeper.algebra.nodes import Empty, GroupBy, Literal, Project, Query, Table
-from viewkeeper.algebra.scalars import Col
+from viewkeeper.algebra.changes.signed import minus, plus
+from viewkeeper.algebra.nodes import (
+    Empty,
+    GroupBy,
+    Literal,
+    Project,
+    Query,
+    Table,
+    Unnest,
+    Window,
+)
+from viewkeeper.algebra.scalars import Col, Opaque
 from viewkeeper.errors import NotationError
 
 R, S = al.table("R", ["a", "b"]), al.table("S", ["a", "b"])
@@ -133,10 +143,36 @@ def test_queries_without_columns() -> None:
         run(q, state)
 
 
-@pytest.mark.xfail(strict=True, reason="SQL has no rows without columns, and no GROUP BY nothing")
-@pytest.mark.parametrize("q", [GroupBy(R, (), (), ()), Literal((), ((), ()))], ids=["Γ", "literal"])
-def test_one_row_without_columns(q: Query) -> None:
-    run(q, {"R": [(1, 2), (1, 2)]})
+ONE: Query = GroupBy(R, (), (), ())
+TWO: Query = Literal((), ((), ()))
+NONE: Query = Literal((), ())
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        *(ONE, TWO, NONE, TWO - ONE, ONE | TWO, ONE + NONE, ONE & TWO, TWO.distinct()),
+        *(R.product(TWO), TWO.product(ONE).product(NONE + ONE), R.semi(ONE, "TRUE")),
+        *(TWO.left(NONE, "TRUE"), R.left(NONE, "a = 1"), (ONE + R.project([])) - TWO),
+        *(GroupBy(TWO, (), (), ()), TWO.group_by([], {"n": "count(*)"})),
+        *al.net((minus(TWO) + plus(R.project([]))) + plus(ONE)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [[(1, 2), (1, 2)], []], ids=["two rows", "no row"])
+def test_rows_without_columns(q: Query, rows: list[tuple[int, int]]) -> None:
+    """SQL has no rows without columns, and no GROUP BY nothing."""
+    run(q, {"R": rows})
+
+
+def test_engine_operators_over_no_columns() -> None:
+    over = Opaque(("count(*) OVER ()",), ())
+    q = Window(Project(R, (), ()), (), (over,), ("n",))
+    assert al.to_sql(q) == "SELECT count(*) OVER () AS n FROM (SELECT 1 AS _unit FROM R AS s) AS s"
+    each = Unnest(Project(R, (), ()), Opaque(("explode(array(1))",), ()), ("n",), False)
+    assert al.to_sql(each) == (
+        "SELECT u.n FROM (SELECT 1 AS _unit FROM R AS s) AS s LATERAL VIEW explode(array(1)) u AS n"
+    )
 
 
 def test_text_and_nulls() -> None:

@@ -10,7 +10,7 @@ from checks import check_pair, check_signed, check_simplified, expected
 from law_cases import FIRES, HOLDS
 from law_cases import TABLES as LAW_TABLES
 from random_facts import check_simplify_facts, moments, spoken_of
-from random_queries import Generator
+from random_queries import Generator, plain_tables
 from viewkeeper import algebra as al
 from viewkeeper.algebra.changes import aggregates, gk98, gl95, glt97
 from viewkeeper.algebra.changes.propagation import Changes, Pair, table_change
@@ -148,8 +148,11 @@ CHANGED = (["R", "S", "T"], ["R"], ["S"])
 def changes_of(queries: list[Query], form: str, count: int, changed: Any = CHANGED) -> Check:
     made = []
     for q in queries:
-        for names in changed:
-            pair = FORMS[form](q, names)
+        own = {t.name for t in al.tables(q)}
+        for names in {tuple(n for n in some if n in own): None for some in changed}:
+            if not names:
+                continue
+            pair = FORMS[form](q, list(names))
             meant = al.as_set(q) if form == "set" else q
             made.append((lowered(meant), [lowered(part) for part in pair], names))
     for old, changes, new in sets(count) if form == "set" else states(count):
@@ -356,7 +359,7 @@ def rules_1991() -> Check:
     queries += [q for s, t in ((R | S, S & T), (R - T, T - S)) for q in basic(s, t)]
     queries += [T - (T - (S - R)), R.project(["a"]) - S.project(["a"])]
     queries = [al.as_set(q) for q in queries]
-    made = [(q, Pair(*al.change(q, ["R", "S", "T"], semantics="set-1991"))) for q in queries]
+    made = [(q, Pair(*al.change(q, plain_tables(q), semantics="set-1991"))) for q in queries]
     for at, (old, proper, new) in enumerate(sets(60)):
         changes = proper
         if at % 2:  # any sets: the rules say exactly what comes out, minimal or not

@@ -29,7 +29,7 @@ from viewkeeper.algebra.cost import Cost, cost
 from viewkeeper.algebra.meaning import evaluate
 from viewkeeper.algebra.nodes import Empty, Literal, Query, Table
 from viewkeeper.algebra.reading import parse
-from viewkeeper.algebra.scope import Column
+from viewkeeper.algebra.scope import Column, column_names, expect
 from viewkeeper.algebra.simplify.facts import Facts, ForeignKey
 from viewkeeper.algebra.simplify.rewrite import Step, simplify, simplify_all
 from viewkeeper.algebra.sql import to_sql
@@ -75,7 +75,8 @@ def table(name: str, columns: Sequence[str]) -> Table:
     >>> table("R", ["a", "b"]).columns
     ('a', 'b')
     """
-    return Table(name, tuple(columns), "")
+    expect(name, str, "the name of a table")
+    return Table(name, column_names(columns, f"the columns of {name}"), "")
 
 
 def empty(columns: Sequence[str]) -> Query:
@@ -84,7 +85,7 @@ def empty(columns: Sequence[str]) -> Query:
     >>> print(empty(["a", "b"]))
     ∅[a, b]
     """
-    return Empty(tuple(Column(c) for c in columns))
+    return Empty(tuple(Column(c) for c in column_names(columns, "the columns of ∅")))
 
 
 def literal(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Query:
@@ -93,4 +94,9 @@ def literal(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Query:
     >>> print(literal(["a", "b"], [(1, None), (1, None)]))
     {(1, NULL), (1, NULL)}[a, b]
     """
-    return Literal(tuple(columns), tuple(tuple(row) for row in rows))
+    names = column_names(columns, "the columns of a literal")
+    expect(rows, Iterable, "the rows of a literal")
+    given = list(rows)
+    for row in given:
+        expect(row, (tuple, list), "a row of a literal", "Give each row as a tuple, such as (1,).")
+    return Literal(names, tuple(tuple(row) for row in given))

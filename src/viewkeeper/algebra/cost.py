@@ -40,6 +40,7 @@ from viewkeeper.algebra.nodes import (
     Window,
 )
 from viewkeeper.algebra.pool import assert_never
+from viewkeeper.algebra.scope import expect
 from viewkeeper.algebra.walk import postorder
 
 
@@ -92,6 +93,7 @@ def cost(
     >>> c.t_view, c.t_change, c.cheaper, c.controlled
     (2000010.0, 60.0, 'change', True)
     """
+    expect(change, Change, "the change", "Make it with al.change(…).")
     estimate = _Estimate(sizes, changes, fetch)
     # c(D): the largest relative change of a table
     share = max(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from viewkeeper.algebra.scalar_text import read_agg, read_scalar
 from viewkeeper.algebra.scalars import Col, Scalar, call, conjunction
-from viewkeeper.algebra.scope import Columns, Scope, quote
+from viewkeeper.algebra.scope import A_QUERY, Columns, Scope, column_names, expect, quote
 from viewkeeper.errors import NotationError, UnknownColumnError, suggestion
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class Fluent:
         if isinstance(items, str):
             items = [items]
         if isinstance(items, Mapping):
-            names = tuple(items)
+            names = column_names(list(items), "the columns of a projection")
             scalars = tuple(read_scalar(text, scope) for text in items.values())
             return Project(q, scalars, names)
-        columns = tuple(_column(text, scope) for text in items)
+        columns = tuple(_column(n, scope) for n in column_names(items, "a projection"))
         return Project(q, columns, tuple(q.scope[c.index].name for c in columns))
 
     def rename(self, names: Mapping[str, str]) -> Query:
@@ -63,7 +63,9 @@ class Fluent:
         from viewkeeper.algebra.nodes import Project
 
         q = _self(self)
-        for old in names:
+        expect(names, Mapping, "the new names")
+        for old, name in names.items():
+            expect(name, str, f"the new name of {old}")
             if old not in q.columns:
                 raise UnknownColumnError(
                     f"no column {old!r} to rename", hint=suggestion(old, q.columns)
@@ -89,8 +91,9 @@ class Fluent:
         >>> al.table("R", ["a"]).product(al.table("S", ["a"])).columns
         ('a', 'a')
         """
-        from viewkeeper.algebra.nodes import Product
+        from viewkeeper.algebra.nodes import Node, Product
 
+        expect(other, Node, "the other side of a product", A_QUERY)
         return Product(_self(self), other)
 
     def join(self, other: Query, on: On) -> Query:
@@ -179,7 +182,9 @@ class Fluent:
         scope = Scope(q.scope)
         if isinstance(keys, str):
             keys = [keys]
-        positions = tuple(_column(k, scope).index for k in keys)
+        expect(aggregates, Mapping, "the aggregates", 'Give a dict, such as {"n": "count(*)"}.')
+        column_names(list(aggregates), "the aggregates")
+        positions = tuple(_column(k, scope).index for k in column_names(keys, "the keys"))
         aggs = tuple(read_agg(text, scope) for text in aggregates.values())
         return GroupBy(q, positions, aggs, tuple(aggregates))
 
@@ -205,10 +210,14 @@ def _column(text: str, scope: Scope) -> Col:
 
 
 def _on(left: Query, right: Query, on: On) -> Scalar:
+    from viewkeeper.algebra.nodes import Node
+
+    expect(right, Node, "the other side of a join", A_QUERY)
     columns: Columns = left.scope + right.scope
     scope = Scope(columns, split=left.arity)
     if isinstance(on, str):
         return read_scalar(on, scope)
+    names = column_names(on, "the condition of a join")
     sides = (Scope(left.scope), Scope(right.scope))
-    pairs = [(_column(quote(name), sides[0]), _column(quote(name), sides[1])) for name in on]
+    pairs = [(_column(quote(name), sides[0]), _column(quote(name), sides[1])) for name in names]
     return conjunction([call("=", a, Col(left.arity + b.index)) for a, b in pairs])

@@ -25,6 +25,7 @@ from viewkeeper.algebra.nodes import (
     Min,
     Monus,
     Net,
+    Node,
     Plus,
     Product,
     Project,
@@ -47,6 +48,7 @@ from viewkeeper.algebra.scalar_meaning import (
     failed,
 )
 from viewkeeper.algebra.scalars import Call, Scalar, columns_of, conjunction, conjuncts, shift
+from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.walk import postorder
 from viewkeeper.errors import (
     ArityError,
@@ -86,6 +88,9 @@ def evaluate(
     >>> evaluate(R.project(["a"]), {"R": [(1, 2), (1, 3)]})
     Counter({(1,): 2})
     """
+    expect(query, Node, "the query", A_QUERY)
+    expect(tables, Mapping, "the rows of the tables", 'Give a dict, such as {"R": [(1, 2)]}.')
+    expect(changes or {}, Mapping, "the changes", 'Give a dict, such as {"R": ([], [(1, 2)])}.')
     return Counter(Evaluation(tables, changes, state=state)(query))
 
 
@@ -121,6 +126,7 @@ class Evaluation:
 
 def bag(rows: Rows) -> Bag:
     """Rows as a bag: a Counter, without rows that occur no time."""
+    expect(rows, Iterable, "the rows of a table", "Give a Counter, or a list of tuples.")
     counts = rows if isinstance(rows, Mapping) else Counter(rows)
     return Counter({tuple(row): n for row, n in counts.items() if n > 0})
 

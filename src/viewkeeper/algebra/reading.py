@@ -43,7 +43,7 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.scalar_text import aggregate, expression
 from viewkeeper.algebra.scalars import Agg, Col, Const, Scalar
-from viewkeeper.algebra.scope import Column, Scope
+from viewkeeper.algebra.scope import Column, Scope, column_names, expect
 from viewkeeper.errors import ArityError, NotationError, UnknownTableError, suggestion
 
 _SUM = {"⊎": Plus, "+": Plus, "∸": Monus, "-": Monus}
@@ -69,6 +69,8 @@ def parse(text: str, schemas: Mapping[str, Sequence[str]]) -> Query:
     >>> print(parse("distinct(project[a](select[a > 1](R) - S))", {"R": "ab", "S": "ab"}))
     ε(Π[a](σ[a > 1](R) ∸ S))
     """
+    expect(text, str, "a query in the papers' notation")
+    expect(schemas, Mapping, "the columns of the tables")
     reader = Reader(text)
     try:
         q = _Parser(reader, schemas).query()
@@ -283,7 +285,11 @@ class _Parser:
             state = "@" + self.name("old or new after @")
             if state not in ("@old", "@new"):
                 raise self.reader.error("expected @old or @new", word)
-        return Table(token.text, tuple(self.schemas[token.text]), state)
+        return Table(
+            token.text,
+            column_names(self.schemas[token.text], f"the columns of {token.text}"),
+            state,
+        )
 
     def name(self, what: str) -> str:
         token = self.reader.next()

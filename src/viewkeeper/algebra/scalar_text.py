@@ -19,7 +19,7 @@ from viewkeeper.algebra.scalars import (
     Const,
     Scalar,
 )
-from viewkeeper.algebra.scope import Scope
+from viewkeeper.algebra.scope import Scope, expect
 from viewkeeper.errors import NotationError, UnknownColumnError, UnsupportedScalarError, suggestion
 
 _COMPARISON = BINARY["="]
@@ -29,6 +29,7 @@ _CONSTANTS = {"null": NULL, "true": TRUE, "false": FALSE}
 
 def read_scalar(text: str, scope: Scope) -> Scalar:
     """The expression that ``text`` means among the columns of ``scope``."""
+    expect(text, str, "an expression", 'Give it as text, such as "a > 1".')
     reader = Reader(text)
     e = expression(reader, scope)
     if reader.now.kind != END:
@@ -38,6 +39,7 @@ def read_scalar(text: str, scope: Scope) -> Scalar:
 
 def read_agg(text: str, scope: Scope) -> Agg:
     """The aggregate that ``text`` means: ``count(*)``, ``sum(a * b)``, ``count(DISTINCT a)``."""
+    expect(text, str, "an aggregate", 'Give it as text, such as "sum(a)".')
     reader = Reader(text)
     agg = aggregate(reader, scope)
     if reader.now.kind != END:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from viewkeeper.algebra.lexer import Token
 from viewkeeper.algebra.scalars import Col
-from viewkeeper.errors import AmbiguousColumnError, UnknownColumnError, suggestion
+from viewkeeper.errors import (
+    AmbiguousColumnError,
+    NotationError,
+    UnknownColumnError,
+    suggestion,
+)
 
 
 class Column(NamedTuple):
@@ -72,6 +78,34 @@ class Scope(NamedTuple):
         if column.table and sum(self.columns[i].table == column.table for i in same) == 1:
             return f"{quote(column.table)}.{name}"
         return f"#{index}"
+
+
+A_QUERY = "Make one with table(…), literal(…) or parse(…)."
+
+
+def expect(value: Any, kind: type | tuple[type, ...], what: str, hint: str = "") -> None:
+    """An error of ours where the user gave a value of another kind.
+
+    >>> expect("a > 1", str, "the condition")
+    """
+    if not isinstance(value, kind):
+        given = f"{value!r}"[:40]
+        name = getattr(kind, "__name__", "")
+        raise NotationError(
+            f"{what} is {given}, of type {type(value).__name__}",
+            hint=hint or f"Give {_KINDS.get(name, name)}.",
+        )
+
+
+_KINDS = {"str": "text", "Mapping": "a dict", "Iterable": "a list", "Sequence": "a list"}
+
+
+def column_names(given: Any, what: str) -> tuple[str, ...]:
+    """Names that the user gave, as a tuple."""
+    expect(given, Sequence, what)
+    for name in given:
+        expect(name, str, f"a name in {what}")
+    return tuple(given)
 
 
 KEYWORDS = frozenset(

@@ -31,6 +31,7 @@ from viewkeeper.algebra.nodes import (
     Min,
     Monus,
     Net,
+    Node,
     Plus,
     Product,
     Project,
@@ -46,6 +47,7 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.pool import assert_never
 from viewkeeper.algebra.scalars import Opaque, Scalar
+from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.sql_scalars import agg_sql, constant_sql, opaque_text, scalar_sql
 from viewkeeper.algebra.walk import postorder
 from viewkeeper.errors import NotationError, UnsupportedScalarError
@@ -82,6 +84,8 @@ def to_sql(
     >>> print(al.to_sql(R - S))
     (SELECT s.a, s.b FROM R AS s) EXCEPT ALL (SELECT s.a, s.b FROM S AS s)
     """
+    expect(query, Node, "the query", A_QUERY)
+    expect(dialect, str, "the dialect")
     try:
         Dialect.get_or_raise(dialect)
     except ValueError as e:
@@ -138,6 +142,10 @@ _RESERVED = frozenset(
 
 def _column(table: str, name: str) -> exp.Expr:
     return exp.Column(this=_id(name), table=exp.to_identifier(table))
+
+
+def _unit() -> exp.Expr:
+    return exp.alias_(exp.Literal.number(1), _UNIT)
 
 
 class _Writer:
@@ -238,7 +246,7 @@ class _Writer:
     # ── queries ──
 
     def select(self, items: list[exp.Expr], source: _Source) -> exp.Select:
-        tree = exp.Select(expressions=items or [exp.alias_(exp.Literal.number(1), _UNIT)])
+        tree = exp.Select(expressions=items or [_unit()])
         tree.set("from_", exp.From(this=source.relation))
         if source.where is not None:
             tree.set("where", exp.Where(this=source.where))
@@ -267,9 +275,7 @@ class _Writer:
                 source = self.source(q, "s", fold=True)
                 return self.select(self.all_of("s", source, names), source)
             case Empty():
-                nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
-                nothing = exp.Select(expressions=nulls or [exp.Literal.number(1)])
-                return nothing.where(exp.Boolean(this=False))
+                return self.nothing(names)
             case Literal(_, rows):
                 return self.literal(rows, names)
             case Project(s, items, _):
@@ -296,6 +302,8 @@ class _Writer:
                 return self.joined(q, names)
             case Semi() | Anti():
                 return self.partnered(q, names)
+            case GroupBy(_, (), (), _):  # one row, whatever S is
+                return exp.Select(expressions=[_unit()])
             case GroupBy(s, keys, aggs, _):
                 source = self.source(s, "s", fold=s not in self.named)
                 column = self.columns("s", source.names)
@@ -319,12 +327,16 @@ class _Writer:
         same = isinstance(tree, exp.Column) and tree.name == name
         return tree if same else exp.alias_(tree, _id(name))
 
+    def nothing(self, names: tuple[str, ...]) -> exp.Expr:
+        nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
+        return exp.Select(expressions=nulls or [_unit()]).where(exp.Boolean(this=False))
+
     def literal(self, rows: tuple[tuple[Any, ...], ...], names: tuple[str, ...]) -> exp.Expr:
         if not rows:
-            nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
-            return exp.Select(expressions=nulls).where(exp.Boolean(this=False))
-        tuples = [exp.Tuple(expressions=[constant_sql(v) for v in row]) for row in rows]
-        alias = exp.TableAlias(this=exp.to_identifier("s"), columns=[_id(n) for n in names])
+            return self.nothing(names)
+        tuples = [exp.Tuple(expressions=[constant_sql(v) for v in row or (1,)]) for row in rows]
+        columns = [_id(n) for n in names or (_UNIT,)]
+        alias = exp.TableAlias(this=exp.to_identifier("s"), columns=columns)
         values = exp.Values(expressions=tuples, alias=alias)
         return self.select([_column("s", n) for n in names], _Source(values, names))
 
@@ -422,25 +434,26 @@ class _Writer:
             )
         source = self.source(q.s, "s", fold=q.s not in self.named)
         column = self.columns("s", source.names)
-        tree = self.select(self.all_of("s", source, names), source)
+        own = q.s.arity
+        items = self.all_of("s", source, names[:own])
 
         def text(e: Opaque) -> exp.Expr:
             return exp.Var(this=opaque_text(e, column, self.dialect))
 
-        own = q.s.arity
         match q:
             case Window(_, _, functions, _):
                 new = zip(functions, names[own:], strict=True)
-                for f, n in new:
-                    tree.append("expressions", exp.alias_(text(f), _id(n)))
+                items += [exp.alias_(text(f), _id(n)) for f, n in new]
+            case Unnest():
+                items += [_column("u", n) for n in names[own:]]
+        tree = self.select(items, source)
+        match q:
             case Unnest(_, generator, _, outer):
                 alias = exp.TableAlias(
                     this=exp.to_identifier("u"), columns=[_id(n) for n in names[own:]]
                 )
                 lateral = exp.Lateral(this=text(generator), view=True, outer=outer, alias=alias)
                 tree.set("laterals", [lateral])
-                for n in names[own:]:
-                    tree.append("expressions", _column("u", n))
             case Top(_, order, limit, offset):
                 if order:
                     tree.set("order", exp.Order(expressions=[text(o) for o in order]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from viewkeeper.algebra.nodes import Query, Table, children, with_children
+from viewkeeper.algebra.nodes import Node, Query, Table, children, with_children
+from viewkeeper.algebra.scope import A_QUERY, expect
 
 
 def postorder(*roots: Query, known: Collection[Query] = ()) -> list[Query]:
@@ -36,12 +37,18 @@ def postorder(*roots: Query, known: Collection[Query] = ()) -> list[Query]:
 
 def size(*roots: Query) -> int:
     """The number of distinct nodes: the size of the shared graph, not of the tree."""
-    return len(postorder(*roots))
+    return len(postorder(*_queries(roots)))
 
 
 def tables(*roots: Query) -> list[Table]:
     """The tables a query reads, each once, in the order of first use."""
-    return [q for q in postorder(*roots) if isinstance(q, Table)]
+    return [q for q in postorder(*_queries(roots)) if isinstance(q, Table)]
+
+
+def _queries(given: tuple[Query, ...]) -> tuple[Query, ...]:
+    for q in given:
+        expect(q, Node, "the query", A_QUERY)
+    return given
 
 
 def rebuild(root: Query, leaf: Callable[[Query], Query | None]) -> Query:

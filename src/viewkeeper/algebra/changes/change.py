@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from viewkeeper.algebra.changes import aggregates, gl95, glt97, qw91
@@ -13,9 +13,10 @@ from viewkeeper.algebra.changes.propagation import (
     propagate,
     table_change,
 )
-from viewkeeper.algebra.nodes import NEW, GroupBy, Query, Table
+from viewkeeper.algebra.nodes import NEW, GroupBy, Node, Query, Table
+from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.walk import substitute, tables
-from viewkeeper.errors import ArityError, ChangeError
+from viewkeeper.errors import ArityError, ChangeError, UnknownTableError, suggestion
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ def change(
     ----------
     query : Query
     changed : list of str, or mapping of str to (removed, added)
-        The tables that change. A list leaves the changes open: the result reads ∇R and ΔR. A
-        mapping, such as ``transaction(…)``, gives them as queries over the state before.
+        The tables that change. A list, of tables of the query, leaves the changes open: the result
+        reads ∇R and ΔR. A mapping, such as ``transaction(…)``, gives them as queries over the state
+        before; it may speak of other tables too.
     semantics : "bag", "set" or "set-1991"
         Bags (Griffin & Libkin 1995), sets (Griffin, Libkin & Trickey 1997), or the original rules
         for sets (Qian & Wiederhold 1991), which are correct but not minimal.
@@ -71,6 +73,8 @@ def change(
     >>> print(al.simplify(al.change(R - S, changed=["S"]).added))
     ∇S ∸ (S ∸ R)
     """
+    expect(query, Node, "the query", A_QUERY)
+    expect(changed, Iterable, "the list of changed tables")
     _one_of("semantics", semantics, ("bag", "set", "set-1991"))
     _one_of("state", state, ("before", "after"))
     _one_of("aggregates", aggregates, ("recompute", "stored"))
@@ -131,13 +135,21 @@ def _table_changes(query: Query, changed: Changed) -> dict[Query, Pair]:
     """The pair of each table of the query that changes."""
     plain = [t for t in tables(query) if t.state == ""]
     if not isinstance(changed, Mapping):
-        names = {changed} if isinstance(changed, str) else set(changed)
+        names = [changed] if isinstance(changed, str) else list(changed)
+        for name in names:
+            expect(name, str, "the name of a changed table")
+            if all(t.name != name for t in plain):
+                raise UnknownTableError(
+                    f"the query does not read table {name!r}, which is said to change",
+                    hint=suggestion(name, (t.name for t in plain)),
+                )
         return {t: table_change(t) for t in plain if t.name in names}
     pairs: dict[Query, Pair] = {}
     for t in plain:
         if t.name in changed:
-            pair = Pair(*changed[t.name])
+            pair = _pair(t.name, changed[t.name])
             for part in pair:
+                expect(part, Node, f"a part of the change of {t.name}", A_QUERY)
                 if part.arity != t.arity:
                     raise ArityError(
                         f"the change of {t.name} has {part.arity} columns, the table {t.arity}",
@@ -145,6 +157,15 @@ def _table_changes(query: Query, changed: Changed) -> dict[Query, Pair]:
                     )
             pairs[t] = pair
     return pairs
+
+
+def _pair(name: str, given: object) -> Pair:
+    if not (isinstance(given, Sequence) and len(given) == 2):
+        raise ChangeError(
+            f"the change of {name} is {given!r}",
+            hint="Give two queries: what is removed, and what is added.",
+        )
+    return Pair(*given)
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:

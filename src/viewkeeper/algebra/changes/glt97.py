@@ -23,6 +23,7 @@ from viewkeeper.algebra.nodes import (
     Min,
     Monus,
     Net,
+    Node,
     Plus,
     Product,
     Project,
@@ -36,6 +37,7 @@ from viewkeeper.algebra.nodes import (
     Window,
 )
 from viewkeeper.algebra.pool import assert_never
+from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.walk import rebuild
 
 
@@ -46,6 +48,8 @@ def as_set(q: Query) -> Query:
     >>> print(as_set((R + S).project(["a"])))
     ε(Π[a](R max S))
     """
+
+    expect(q, Node, "the query", A_QUERY)
 
     def in_sets(node: Query) -> Query | None:
         match node:

@@ -14,7 +14,7 @@ after: f(Snew ⋉ K) − f(Sold ⋉ K).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from viewkeeper.algebra.changes.aggregates import keys_of
 from viewkeeper.algebra.changes.gk98 import flip
@@ -35,6 +35,7 @@ from viewkeeper.algebra.nodes import (
     Min,
     Monus,
     Net,
+    Node,
     Plus,
     Product,
     Project,
@@ -51,6 +52,7 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.pool import assert_never
 from viewkeeper.algebra.scalars import Col, Const, Scalar, call, equal_columns, replace_columns
+from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.walk import postorder
 
 WEIGHT = "weight"
@@ -63,6 +65,10 @@ def signed(q: Query, changed: Collection[str]) -> Query:
     >>> print(signed(R.product(S), ["R"]))
     Π[R.a, S.a, weight]((Π[a, 1 AS weight](ΔR) ⊎ Π[a, (-1) AS weight](∇R)) × S)
     """
+    expect(q, Node, "the query", A_QUERY)
+    expect(changed, Iterable, "the list of changed tables")
+    for name in changed:
+        expect(name, str, "the name of a changed table")
     terms = _Terms(frozenset(changed))
     for node in postorder(q):
         terms.change[node] = terms.signed(node)
@@ -72,6 +78,7 @@ def signed(q: Query, changed: Collection[str]) -> Query:
 
 def net(change: Query) -> Pair:
     """The papers' pair from a signed change: ∇Q = net(−dQ) and ΔQ = net(dQ)."""
+    expect(change, Node, "the change", A_QUERY)
     return Pair(Net(negated(change)), Net(change))
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from viewkeeper.algebra.changes.change import Change, change
 from viewkeeper.algebra.changes.gl95 import strongly_minimal
 from viewkeeper.algebra.changes.propagation import Pair
-from viewkeeper.algebra.nodes import Empty, Project, Query, Table
+from viewkeeper.algebra.nodes import Empty, Node, Project, Query, Table
 from viewkeeper.algebra.scalar_text import read_scalar
 from viewkeeper.algebra.scalars import Col
-from viewkeeper.algebra.scope import Scope
+from viewkeeper.algebra.scope import A_QUERY, Scope, expect
 from viewkeeper.algebra.walk import substitute
 from viewkeeper.errors import ArityError, UnknownColumnError, suggestion
 
@@ -33,7 +33,9 @@ class Statement:
     added: Query
 
     def __post_init__(self) -> None:
+        expect(self.table, Table, "what a statement changes", "Give a table: al.table(…).")
         for part in (self.removed, self.added):
+            expect(part, Node, "the rows of a statement", A_QUERY)
             if part.arity != self.table.arity:
                 raise ArityError(
                     f"{self.table.name} has {self.table.arity} columns,"
@@ -50,6 +52,7 @@ def insert(table: Table, rows: Query) -> Statement:
     >>> print(al.insert(R, al.literal(["a"], [(1,)])).added)
     {(1)}[a]
     """
+    expect(table, Table, "what an insertion changes", "Give a table: al.table(…).")
     return Statement(table, Empty(table.scope), rows)
 
 
@@ -60,6 +63,7 @@ def delete(table: Table, rows: str | Query) -> Statement:
     >>> print(al.delete(al.table("R", ["a"]), "a > 1").removed)
     σ[a > 1](R)
     """
+    expect(table, Table, "what a deletion changes", "Give a table: al.table(…).")
     gone = table.select(rows) if isinstance(rows, str) else rows
     return Statement(table, gone, Empty(table.scope))
 
@@ -72,6 +76,8 @@ def update(table: Table, values: Mapping[str, str], where: str = "TRUE") -> Stat
     >>> print(s.removed, "  ", s.added)
     σ[a = 1](R)    Π[a, b + 1 AS b](σ[a = 1](R))
     """
+    expect(table, Table, "what an update changes", "Give a table: al.table(…).")
+    expect(values, Mapping, "what an update sets", 'Give a dict, such as {"b": "b + 1"}.')
     for name in values:
         if name not in table.names:
             raise UnknownColumnError(
@@ -91,7 +97,9 @@ class Transaction(Mapping[str, Pair]):
     def __init__(self, statements: Iterable[Statement]) -> None:
         self.tables: dict[str, Table] = {}
         self._pairs: dict[str, Pair] = {}
+        expect(statements, Iterable, "a transaction")
         for statement in statements:
+            expect(statement, Statement, "a statement", "Make one with insert, delete or update.")
             self._compose(statement)
 
     def _compose(self, statement: Statement) -> None:

@@ -6,11 +6,11 @@ a table of domains means that no row can be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from viewkeeper.algebra.scalars import Call, Col, Const, Scalar
+from viewkeeper.algebra.scalars import Call, Col, Const, Scalar, conjuncts
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Domain:
     high: Any = None
     high_open: bool = False
     among: frozenset[Any] | None = None
+    without: frozenset[Any] = frozenset()  # values between the bounds that it does not have
 
     @property
     def impossible(self) -> bool:
@@ -47,11 +48,13 @@ def meet(a: Domain, b: Domain) -> Domain:
     try:
         low, low_open = _tighter(a.low, a.low_open, b.low, b.low_open, lower=True)
         high, high_open = _tighter(a.high, a.high_open, b.high, b.high_open, lower=False)
-        among = a.among if b.among is None else b.among if a.among is None else a.among & b.among
-        value = a.value and b.value and _inhabited(low, low_open, high, high_open, among)
+        among = a.among if b.among is None else b.among if a.among is None else _both(a, b)
+        without = a.without | b.without
+        bounds = low, low_open, high, high_open, among, without
+        value = a.value and b.value and _inhabited(*bounds)
     except TypeError:  # values of different types: nothing is known
         return Domain(null=a.null and b.null, value=a.value and b.value)
-    return Domain(a.null and b.null, value, low, low_open, high, high_open, among)
+    return Domain(a.null and b.null, value, *bounds)
 
 
 def hull(a: Domain, b: Domain) -> Domain:
@@ -68,11 +71,26 @@ def hull(a: Domain, b: Domain) -> Domain:
     except TypeError:
         return Domain(null)
     among = a.among | b.among if a.among is not None and b.among is not None else None
-    return Domain(null, True, low, low_open, high, high_open, among)
+    return Domain(null, True, low, low_open, high, high_open, among, a.without & b.without)
 
 
-def _bounds(d: Domain) -> tuple[Any, bool, Any, bool, frozenset[Any] | None]:
-    return d.low, d.low_open, d.high, d.high_open, d.among
+Bounds = tuple[Any, bool, Any, bool, "frozenset[Any] | None", "frozenset[Any]"]
+
+
+def _bounds(d: Domain) -> Bounds:
+    return d.low, d.low_open, d.high, d.high_open, d.among, d.without
+
+
+def _both(a: Domain, b: Domain) -> frozenset[Any]:
+    """The values in both lists; a TypeError where engines might find unlike ones equal."""
+    assert a.among is not None and b.among is not None
+    if len({_kind(v) for v in a.among | b.among}) > 1:
+        raise TypeError
+    return a.among & b.among
+
+
+def _kind(v: Any) -> str:
+    return "number" if isinstance(v, (int, float)) else type(v).__name__
 
 
 def _tighter(x: Any, x_open: bool, y: Any, y_open: bool, lower: bool) -> tuple[Any, bool]:
@@ -92,13 +110,19 @@ def _looser(x: Any, x_open: bool, y: Any, y_open: bool, lower: bool) -> tuple[An
 
 
 def _inhabited(
-    low: Any, low_open: bool, high: Any, high_open: bool, among: frozenset[Any] | None
+    low: Any,
+    low_open: bool,
+    high: Any,
+    high_open: bool,
+    among: frozenset[Any] | None,
+    without: frozenset[Any],
 ) -> bool:
     if among is not None:
-        return any(_inside(v, low, low_open, high, high_open) for v in among)
+        return any(_inside(v, low, low_open, high, high_open) for v in among - without)
     if low is None or high is None:
         return True
-    return bool(low < high or (low == high and not low_open and not high_open))
+    closed = not low_open and not high_open and low not in without
+    return bool(low < high or (low == high and closed))
 
 
 def _inside(v: Any, low: Any, low_open: bool, high: Any, high_open: bool) -> bool:
@@ -163,7 +187,7 @@ def of_predicate(p: Scalar) -> Domains | None:
             domains: Domains | None = {}
             for a in args:
                 domains = meet_all(domains, of_predicate(a))
-            return _equalities(p, domains)
+            return _equalities(args, domains)
         case Call("or", args):
             domains = of_predicate(args[0])
             for a in args[1:]:
@@ -174,14 +198,28 @@ def of_predicate(p: Scalar) -> Domains | None:
         case Call("is_null", (Col(index),)):
             return {index: ONLY_NULL}
         case Call("in", (Col(index), *values)):
-            if all(isinstance(v, Const) for v in values):
-                known = frozenset(v.value for v in values if isinstance(v, Const))
-                return {index: Domain(null=False, among=known - {None})}
-            return {index: NOT_NULL}
+            known = _constants(values)
+            if known is None:
+                return {index: NOT_NULL}
+            return {index: Domain(null=False, among=known - {None})}
+        case Call("not", (Call("in", (Col(index), *values)),)):
+            known = _constants(values)
+            if known is None:
+                return {index: NOT_NULL}
+            return None if None in known else {index: Domain(null=False, without=known)}
+        case Call("not", (Call("=" | "<>" as op, (a, b)),)):
+            return _comparison("<>" if op == "=" else "=", a, b)
         case Call(op, (a, b)) if op in _COMPARE:
             return _comparison(op, a, b)
         case _:
             return {}
+
+
+def _constants(values: Sequence[Scalar]) -> frozenset[Any] | None:
+    """The values of constants; None where some are no constants, or NaN, which equals nothing."""
+    found = [v.value for v in values if isinstance(v, Const)]
+    known = len(found) == len(values) and all(v == v for v in found)
+    return frozenset(found) if known else None
 
 
 _COMPARE = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<>": "<>", "<=>": "<=>"}
@@ -216,15 +254,29 @@ def _range(op: str, v: Any) -> Domain:
         case ">=":
             return Domain(null=False, low=v)
         case _:  # <>
-            return NOT_NULL
+            return Domain(null=False, without=frozenset([v]))
 
 
-def _equalities(p: Call, domains: Domains | None) -> Domains | None:
+def where(domains: Domains | None, p: Scalar) -> Domains | None:
+    """What holds of those rows of a query for which ``p`` is TRUE.
+
+    >>> where({0: Domain(high=4), 1: Domain(low=9)}, Call("=", (Col(0), Col(1)))) is None
+    True
+    """
+    if domains is None:
+        return None
+    return _equalities(conjuncts(p), meet_all(domains, of_predicate(p)))
+
+
+def _equalities(parts: Sequence[Scalar], domains: Domains | None) -> Domains | None:
     """Carries what is known of one column to those it is said to be equal to."""
-    for a in p.args:
+    for a in parts:
         match a:
             case Call("=" | "<=>", (Col(i), Col(j))) if domains is not None:
-                both = meet(domains.get(i, ANY), domains.get(j, ANY))
-                if both is not ANY:
+                here, there = domains.get(i, ANY), domains.get(j, ANY)
+                if here is not there:
+                    both = meet(here, there)
                     domains = meet_all(domains, {i: both, j: both})
+            case _:
+                pass
     return domains

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.nodes import Node, Query, Table
 from viewkeeper.algebra.scalar_text import read_scalar
 from viewkeeper.algebra.scalars import Scalar
 from viewkeeper.algebra.scope import Scope
@@ -68,6 +68,28 @@ class Facts:
     contained: Sequence[tuple[Query, Query]] = ()
     disjoint: Sequence[tuple[Query, Query]] = ()
 
+    def __post_init__(self) -> None:
+        for what in ("keys", "checks"):
+            if not isinstance(getattr(self, what), Mapping):
+                raise _wrong(what, getattr(self, what), 'a dict, such as {"R": "a"}')
+        for what in ("append_only", "insert_free", "duplicate_free"):
+            names = getattr(self, what)
+            if isinstance(names, str):  # one table; a text would hold the names within it too
+                names = (names,)
+                object.__setattr__(self, what, names)
+            if not (isinstance(names, Collection) and all(isinstance(n, str) for n in names)):
+                raise _wrong(what, names, "a list of table names")
+        for what, parts in (("foreign_keys", 4), ("contained", 2), ("disjoint", 2)):
+            given = getattr(self, what)
+            if not (isinstance(given, Sequence) and all(_parts(g) == parts for g in given)):
+                raise _wrong(what, given, f"a list of tuples, each with {parts} parts")
+        for table, given in self.keys.items():
+            if not isinstance(given, Sequence):
+                raise _wrong(f"the key of {table}", given, "column names")
+        for s, t in (*self.contained, *self.disjoint):
+            if not (isinstance(s, Node) and isinstance(t, Node) and s.arity == t.arity):
+                raise _wrong("a fact", (s, t), "two queries with as many columns")
+
     def keys_of(self, table: Table) -> list[frozenset[int]]:
         """The keys of a table, as positions."""
         given = self.keys.get(table.name, ())
@@ -99,6 +121,14 @@ class Facts:
                 )
             found.append(ForeignKey(table, columns, parent, more))
         return found
+
+
+def _parts(given: object) -> int:
+    return len(given) if isinstance(given, tuple | list) else -1
+
+
+def _wrong(what: str, given: object, wanted: str) -> FactError:
+    return FactError(f"{what} is {given!r}", hint=f"Give {wanted}.")
 
 
 def positions(table: Table, columns: Sequence[str]) -> tuple[int, ...]:

@@ -44,6 +44,7 @@ from viewkeeper.algebra.simplify.domains import (
     hull_all,
     meet_all,
     of_predicate,
+    where,
 )
 from viewkeeper.algebra.simplify.facts import Facts
 
@@ -98,7 +99,7 @@ class Knowledge:
             case Literal(_, rows):
                 return _of_rows(rows)
             case Select(s, p):
-                return meet_all(d[s], of_predicate(p)) if d[s] is not None else None
+                return where(d[s], p)
             case Project(s, items, _):
                 return _projected(d[s], items)
             case Plus(s, t) | Max(s, t):
@@ -110,11 +111,10 @@ class Knowledge:
             case Product(s, t):
                 return _side_by_side(d[s], d[t], s.arity)
             case Join(s, t, on):
-                return meet_all(_side_by_side(d[s], d[t], s.arity), of_predicate(on))
+                return where(_side_by_side(d[s], d[t], s.arity), on)
             case Semi(s, t, on):
-                if meet_all(_side_by_side(d[s], d[t], s.arity), of_predicate(on)) is None:
-                    return None
-                return d[s]
+                pair = where(_side_by_side(d[s], d[t], s.arity), on)
+                return pair and {c: v for c, v in pair.items() if c < s.arity}
             case Anti(s, _, _):
                 return d[s]
             case Left(s, t, _):

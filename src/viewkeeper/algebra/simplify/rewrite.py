@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from viewkeeper.algebra.nodes import (
@@ -17,6 +17,7 @@ from viewkeeper.algebra.nodes import (
     Min,
     Monus,
     Net,
+    Node,
     Plus,
     Product,
     Project,
@@ -31,6 +32,7 @@ from viewkeeper.algebra.nodes import (
     children,
     with_children,
 )
+from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.simplify import laws_empty as empty
 from viewkeeper.algebra.simplify import laws_proof as proof
 from viewkeeper.algebra.simplify import laws_structure as structure
@@ -154,6 +156,10 @@ def simplify_all(
     >>> [str(q) for q in simplify_all(list(al.change(R + S, ["R"])))]
     ['∇R', 'ΔR']
     """
+    expect(queries, Iterable, "the queries")
+    for q in queries:
+        expect(q, Node, "the query", A_QUERY)
+    expect(facts or Facts(), Facts, "what is known of the tables", "Give al.Facts(…).")
     knowledge = Knowledge(facts or Facts())
     for _, laws in PASSES:
         rewriter = _Rewriter(laws, knowledge, trace)

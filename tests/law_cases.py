@@ -174,6 +174,22 @@ FIRES: dict[str, list[tuple[Query, al.Facts]]] = {
         (R.semi(S, "left.a = right.a AND left.b IS NULL AND left.b = 1"), FACTS),
         (ROWS.select("b > 3"), FACTS),
         (R.group_by(["a"], {"n": "count(*)"}).select("a = 3"), SPLIT),
+        (R.join(S, A), SPLIT),
+        (R.semi(S, f"{B} AND {A}"), SPLIT),
+        (R.join(S, "left.a <=> right.a"), SPLIT),
+        (R.join(S, "left.b = right.a").select("#1 = 1"), SPLIT),
+        (R.semi(S, "left.b = right.a").select("b < 2"), SPLIT),
+        (R.select("a <> 1 AND a = 1"), FACTS),
+        (R.select("a IN (1, 2) AND NOT a IN (2, 1)"), FACTS),
+        (R.select("NOT a = 1").select("a <=> 1"), FACTS),
+    ],
+    "no_partner": [
+        (R.anti(S, A), SPLIT),
+        (R.left(S, A), SPLIT),
+        (R.right(S, A), SPLIT),
+        (R.anti(S, "left.b = right.b AND left.b <> 1 AND right.b = 1"), FACTS),
+        (R.left(S, "left.a > 2"), SPLIT),
+        (R.right(S, f"{B} AND left.b IS NULL"), FACTS),
     ],
     "join_foreign_key": [
         (S.join(dR, A), references()),
@@ -331,6 +347,18 @@ HOLDS: list[tuple[Query, al.Facts]] = [
     (R.left(S, A).select("#2 IS NULL"), al.Facts(checks={"S": "a > 1"})),
     (R.right(S, A).select("#0 IS NULL"), al.Facts(checks={"R": "a > 1"})),
     (R.full(S, A).select("#0 IS NULL"), al.Facts(checks={"R": "a > 1", "S": "a > 1"})),
+    (
+        R.join(S, "left.a <=> right.a"),
+        al.Facts(checks={"R": "a < 2 OR a IS NULL", "S": "a > 2 OR a IS NULL"}),
+    ),
+    (R.anti(S, "left.a <=> right.b"), al.Facts(checks={"R": "a < 2 OR a IS NULL"})),
+    (R.left(S, A), al.Facts(checks={"R": "a < 3", "S": "a > 1"})),
+    (R.select("a <> 1 OR a = 1"), FACTS),
+    (R.select("NOT a <=> 1"), FACTS),
+    (R.select("a IN (1, 2) AND a <> 1"), FACTS),
+    # what holds of joined rows does not hold of those without a partner
+    (R.left(S, A).select("#0 < 2 OR #0 IS NULL"), al.Facts(checks={"S": "a > 2"})),
+    (R.anti(S, A).select("a < 2"), al.Facts(checks={"S": "a > 2"})),
     # two rows of NULLs, one of each side, are padded to equal rows
     (R.full(S, "FALSE").distinct(), KEY),
     # two tables without duplicates may share a row; a projection may lose the key

@@ -16,6 +16,7 @@ from viewkeeper.algebra.nodes import (
     Full,
     GroupBy,
     Join,
+    Joined,
     Left,
     Literal,
     Max,
@@ -135,6 +136,11 @@ class Knowledge:
             case Net(s):
                 below = d[s]
                 return below and {c: v for c, v in below.items() if c < q.arity}
+
+    def strangers(self, q: Joined) -> bool:
+        """Does no row of S with a row of T meet the condition?"""
+        sides = _side_by_side(self.domains(q.s), self.domains(q.t), q.s.arity)
+        return where(sides, q.on) is None
 
     # ── keys and duplicates ──
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from viewkeeper.algebra.changes.propagation import padded, padded_left
 from viewkeeper.algebra.meaning import equalities
 from viewkeeper.algebra.nodes import (
     ADDED,
@@ -35,6 +36,16 @@ from viewkeeper.algebra.simplify.knowledge import Knowledge
 def contradiction(q: Query, k: Knowledge) -> Query | None:
     """Q = ∅ when what is known of its columns cannot hold of any row."""
     return Empty(q.scope) if k.domains(q) is None else None
+
+
+def no_partner(q: Query, k: Knowledge) -> Query | None:
+    """S ▷p T = S, S ⟕p T = S × {d_T} and S ⟖p T = {d_S} × T when no pair of rows can meet p."""
+    assert isinstance(q, (Anti, Left, Right))
+    if not k.strangers(q):
+        return None
+    if isinstance(q, Anti):
+        return q.s
+    return padded(q.s, q.t) if isinstance(q, Left) else padded_left(q.s, q.t)
 
 
 def monus_contained(q: Query, k: Knowledge) -> Query | None:
@@ -145,16 +156,16 @@ def join_foreign_key(q: Query, k: Knowledge) -> Query | None:
     condition is =, not <=>: a row of S with a NULL there need not have a partner in T.
     """
     assert isinstance(q, (Join, Semi))
-    return Empty(q.scope) if _no_partner(q, k) else None
+    return Empty(q.scope) if _referenced(q, k) else None
 
 
 def anti_foreign_key(q: Query, k: Knowledge) -> Query | None:
     """S ▷ ΔT = S, for the same reason."""
     assert isinstance(q, Anti)
-    return q.s if _no_partner(q, k) else None
+    return q.s if _referenced(q, k) else None
 
 
-def _no_partner(q: Join | Semi | Anti, k: Knowledge) -> bool:
+def _referenced(q: Join | Semi | Anti, k: Knowledge) -> bool:
     references = k.facts.references() if k.facts.foreign_keys else []
     if not references:
         return False

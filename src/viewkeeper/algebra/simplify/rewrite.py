@@ -77,7 +77,9 @@ PROOF: Laws = {
     Product: (proof.contradiction,),
     Join: (proof.contradiction, proof.join_foreign_key),
     Semi: (proof.contradiction, proof.join_foreign_key, proof.semi_contained, proof.semi_disjoint),
-    Anti: (proof.anti_foreign_key,),
+    Anti: (proof.no_partner, proof.anti_foreign_key),
+    Left: (proof.no_partner,),
+    Right: (proof.no_partner,),
     Monus: (
         proof.monus_contained,
         proof.monus_disjoint,

@@ -28,7 +28,8 @@ ROOT = HOME.parent
 SOURCE = ROOT / "src" / "viewkeeper" / "algebra"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(HOME)]
 
-import sqlglot  # noqa: E402, F401  here once, not in each process
+import duckdb  # noqa: E402, F401  here once, not in each process
+import sqlglot  # noqa: E402, F401
 
 import mutants  # noqa: E402
 

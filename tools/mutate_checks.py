@@ -15,7 +15,7 @@ from viewkeeper import algebra as al
 from viewkeeper.algebra.changes import aggregates, gk98, gl95, glt97
 from viewkeeper.algebra.changes.propagation import Changes, Pair, table_change
 from viewkeeper.algebra.changes.signed import minus, plus
-from viewkeeper.algebra.meaning import Bag
+from viewkeeper.algebra.meaning import Bag, Evaluation
 from viewkeeper.algebra.nodes import (
     ENGINE,
     JOINED,
@@ -156,12 +156,17 @@ def changes_of(queries: list[Query], form: str, count: int, changed: Any = CHANG
             meant = al.as_set(q) if form == "set" else q
             made.append((lowered(meant), [lowered(part) for part in pair], names))
     for old, changes, new in sets(count) if form == "set" else states(count):
+        values: dict[tuple[str, ...], tuple[Evaluation, Evaluation, Evaluation]] = {}
         for q, pair, names in made:
-            after = {n: new[n] if n in names else rows for n, rows in old.items()}
-            these = {n: changes[n] for n in names}
-            at, state = (after, "after") if form == "log" else (old, "before")
-            got = tuple(al.evaluate(part, at, these, state=state) for part in pair)
-            yield got == expected(q, old, after)
+            if names not in values:
+                after = {n: new[n] if n in names else rows for n, rows in old.items()}
+                these = {n: changes[n] for n in names}
+                at, state = (after, "after") if form == "log" else (old, "before")
+                change = Evaluation(at, these, state=state)
+                values[names] = Evaluation(old), Evaluation(after), change
+            was, now, change = values[names]
+            got = tuple(change(part) for part in pair)
+            yield got == (was(q) - now(q), now(q) - was(q))
 
 
 def bags() -> Check:
@@ -268,10 +273,11 @@ class Rules1991:
     """pre(t, Q) by moving one change at a time through one operator, on Python's sets."""
 
     def __init__(self, old: State, changes: dict[str, tuple[Bag, Bag]]) -> None:
-        self.old, self.changes = old, changes
+        self.changes = changes
+        self.value = Evaluation(old, changes)
 
     def rows(self, q: Query) -> Rows:
-        return frozenset(al.evaluate(q, self.old))
+        return frozenset(self.value(q))
 
     def moved(self, q: Query, s: Rows, t: Rows, d: Rows, left: bool, adds: bool) -> Rows:
         """The term by which the operator changes, when d goes from or comes to one input."""
@@ -368,11 +374,12 @@ def rules_1991() -> Check:
             some = iter(Counter(set(bag_of(g, pool))) for _ in range(6))
             changes = {n: (next(some), next(some)) for n in old}
         rules = Rules1991(old, changes)
+        now = Evaluation(new)
         for q, pair in made:
-            got = tuple(frozenset(al.evaluate(part, old, changes)) for part in pair)
+            got = tuple(frozenset(rules.value(part)) for part in pair)
             yield got == rules.solve(q, True)
             if not at % 2:
-                before, after = (frozenset(al.evaluate(q, x)) for x in (old, new))
+                before, after = frozenset(rules.value(q)), frozenset(now(q))
                 yield (before - got[0]) | got[1] == after
 
 
@@ -429,11 +436,13 @@ def laws() -> Check:
             if any(isinstance(n, ENGINE) for n in postorder(q)):
                 continue
             for old, changes in moments(Generator(7), facts, spoken_of(facts, LAW_TABLES, q), 12):
-                yield al.evaluate(q, old, changes) == al.evaluate(after, old, changes)
+                value = Evaluation(old, changes)
+                yield value(q) == value(after)
     for q, facts in HOLDS:
         small = al.simplify(q, facts)
         for old, changes in moments(Generator(8), facts, spoken_of(facts, LAW_TABLES, q), 25):
-            yield al.evaluate(q, old, changes) == al.evaluate(small, old, changes)
+            value = Evaluation(old, changes)
+            yield value(q) == value(small)
     yield from (check_simplify_facts(seed) is not None for seed in range(150))
 
 

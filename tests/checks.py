@@ -43,6 +43,12 @@ def expected(q: Query, old: dict[str, Bag], new: dict[str, Bag]) -> tuple[Bag, B
     return before - now, now - before
 
 
+def pair_values(change: al.Change | al.Pair, at: dict[str, Bag], by: Changes) -> tuple[Bag, Bag]:
+    """The rows that a change removes and adds."""
+    value = Evaluation(at, by)
+    return value(change.removed), value(change.added)
+
+
 def has_groups(q: Query) -> bool:
     return any(isinstance(node, GroupBy) for node in postorder(q))
 

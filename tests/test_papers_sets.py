@@ -1,4 +1,4 @@
-"""The worked examples of the papers on sets: those of 1997, and of 1991 as far as it can be read."""
+"""The worked examples of the papers on sets: that of 1997, and those of 1991 that can be read."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def attempt(mutant: mutants.Mutant) -> str:
     try:
         import mutate_checks
 
-        return mutate_checks.killer(mutant.module) or ""
+        return mutate_checks.killer(mutant.module, mutant.function) or ""
     except BaseException as e:  # already the import fails
         return f"import: {type(e).__name__}"
 

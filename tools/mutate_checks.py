@@ -456,7 +456,7 @@ def random_queries() -> Check:
 
 CHECKS: dict[str, tuple[Callable[[], Check], ...]] = {
     "changes/gl95": (bags, minimal, random_queries),
-    "changes/gk98": (bags, figure_4, definitions, signed_form),
+    "changes/gk98": (definitions, figure_4, bags, signed_form),
     "changes/glt97": (set_rules, figure_4, minimal),
     "changes/qw91": (rules_1991,),
     "changes/aggregates": (aggregated,),
@@ -468,9 +468,15 @@ CHECKS: dict[str, tuple[Callable[[], Check], ...]] = {
 }
 
 
-def killer(module: str) -> str | None:
+FOR_BAGS = ("deserted", "engaged", "bag_nabla", "bag_delta", "bag_outer")  # of gk98
+
+
+def killer(module: str, function: str) -> str | None:
     """The first check that a broken module fails; None where all pass."""
-    for check in CHECKS[module]:
+    checks = CHECKS[module]
+    if function in FOR_BAGS:
+        checks = (bags, *(c for c in checks if c is not bags))
+    for check in checks:
         try:
             for i, right in enumerate(check()):
                 if not right:

@@ -1,0 +1,65 @@
+-- SYSTEM acyclic: the closure of an acyclic graph
+-- NODES Node, Via
+-- INPUT EDGES (Start NODE, End NODE): the rows that there are now; copies and NULLs are allowed
+-- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
+-- TABLE TC (Start NODE, End NODE): the pairs that a path connects
+-- SETTING share = 1: how many ways over deleted edges we follow, by the size of TC
+
+-- OUTPUT pairs
+SELECT t.Start, t.End FROM TC AS t;
+
+-- ON BATCH: the deletions first, so that an edge may be turned round
+-- INCLUDE net_directed.sql
+
+-- IF NOT EMPTY(DELETED)
+
+-- STEP UPWARD: pairs that end where a deleted edge starts or ends
+SELECT t.Start, t.End FROM TC AS t
+JOIN (SELECT d.Start AS Node FROM DELETED AS d UNION SELECT d.End AS Node FROM DELETED AS d) AS n
+  ON n.Node = t.End;
+
+-- STEP DETOUR: a deleted edge, and a node from which there is a path to its end
+SELECT d.Start, d.End, u.Start AS Via FROM DELETED AS d JOIN UPWARD AS u ON u.End = d.End;
+
+-- STEP REDUNDANT: deleted edges beside which there was another way; in an acyclic graph all of them
+-- can go at once
+SELECT DISTINCT d.Start, d.End FROM DETOUR AS d JOIN KEPT AS k ON k.Start = d.Start AND k.End = d.Via
+UNION
+SELECT d.Start, d.End FROM DETOUR AS d JOIN DELETED AS k ON k.Start = d.Start AND k.End = d.Via;
+
+-- STEP CUT: the others
+SELECT d.Start, d.End FROM DELETED AS d
+WHERE NOT EXISTS (SELECT 1 FROM REDUNDANT AS r WHERE r.Start = d.Start AND r.End = d.End);
+
+-- IF NOT EMPTY(CUT)
+-- INCLUDE closure_delete.sql
+-- END
+-- END
+
+-- INCLUDE closure_insert.sql
+
+-- STEP CLOSING: nodes that would be on a cycle
+SELECT d.Start FROM DELTA AS d WHERE d.Start = d.End;
+
+-- VIEW CYCLE_EDGES: the edges between them
+SELECT DISTINCT e.Start, e.End FROM EDGES AS e
+JOIN CLOSING AS x ON x.Start = e.Start
+JOIN CLOSING AS y ON y.Start = e.End;
+
+-- FAIL CYCLE UNLESS EMPTY(CLOSING) SHOW CYCLE_EDGES
+
+-- ON BUILD
+-- INCLUDE closure_build.sql
+
+-- STEP CLOSING: nodes on a cycle
+SELECT a.Start FROM ALL_PAIRS AS a WHERE a.Start = a.End;
+
+-- VIEW CYCLE_EDGES: the edges between them
+SELECT DISTINCT g.Start, g.End FROM G AS g
+JOIN CLOSING AS x ON x.Start = g.Start
+JOIN CLOSING AS y ON y.Start = g.End;
+
+-- FAIL CYCLE UNLESS EMPTY(CLOSING) SHOW CYCLE_EDGES
+
+-- INSERT INTO TC
+SELECT a.Start, a.End FROM ALL_PAIRS AS a;

@@ -15,6 +15,7 @@ from viewkeeper import algebra as al
 from viewkeeper.algebra.meaning import Bag, Evaluation
 from viewkeeper.algebra.nodes import GroupBy, Query
 from viewkeeper.algebra.walk import postorder
+from viewkeeper.errors import ChangeError
 
 SCHEMAS = {t.name: t.names for t in TABLES}
 Changes = dict[str, tuple[Bag, Bag]]
@@ -96,6 +97,30 @@ def check_signed(seed: int) -> bool:
     got = at.before(removed), at.before(added)
     assert got == (before - now, now - before), f"signed, seed {seed}: {q}"
     return bool(got[0] or got[1])
+
+
+def check_sets(seed: int) -> bool:
+    """Over tables without duplicates: minimal by the rules of 1997, correct by those of 1991."""
+    q, old, names, _, new = case(seed)
+    old, new = ({n: Counter(dict.fromkeys(b, 1)) for n, b in at.items()} for at in (old, new))
+    changes = {n: (old[n] - new[n], new[n] - old[n]) for n in names}
+    meant = al.as_set(q)
+    at, later = Evaluation(old, changes), Evaluation(new, changes, state="after")
+    before, now = at(meant), Evaluation(new)(meant)
+    want = before - now, now - before
+    assert max((*before.values(), *now.values()), default=1) == 1, f"no set, seed {seed}: {q}"
+    c = al.change(q, names, semantics="set")
+    assert (at(c.removed), at(c.added)) == want, f"sets, seed {seed}: {q}"
+    parts = al.simplify_all((c.removed, c.added))
+    assert tuple(at(part) for part in parts) == want, f"sets, simplified, seed {seed}: {q}"
+    c = al.change(q, names, semantics="set", state="after")
+    assert (later(c.removed), later(c.added)) == want, f"sets from a log, seed {seed}: {q}"
+    try:
+        c = al.change(q, names, semantics="set-1991")
+    except ChangeError:  # has no rule for an operator
+        return bool(want[0] or want[1])
+    assert (before - at(c.removed)) | at(c.added) == now, f"1991, seed {seed}: {q}"
+    return bool(want[0] or want[1])
 
 
 def check_simplified(seed: int) -> bool:

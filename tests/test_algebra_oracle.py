@@ -13,7 +13,7 @@ import pytest
 
 from random_queries import TABLES, Generator, plain_tables
 from viewkeeper import algebra as al
-from viewkeeper.algebra.meaning import Bag
+from viewkeeper.algebra.meaning import Bag, Evaluation
 from viewkeeper.algebra.nodes import JOINED, Full, Left, Query, children
 from viewkeeper.algebra.scope import Scope
 from viewkeeper.algebra.walk import postorder
@@ -63,9 +63,8 @@ def after(old: State, changes: Changes) -> State:
 
 
 def values(pair: al.Change | al.Pair, at: State, changes: Changes, **how: str) -> tuple[Bag, Bag]:
-    return al.evaluate(pair.removed, at, changes, **how), al.evaluate(
-        pair.added, at, changes, **how
-    )
+    value = Evaluation(at, changes, **how)
+    return value(pair.removed), value(pair.added)
 
 
 BLOCKS = [range(i, i + 100) for i in range(0, 1000, 100)]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from checks import Changes, case, expected
 from viewkeeper import algebra as al
@@ -10,6 +13,7 @@ from viewkeeper.algebra.meaning import Bag
 from viewkeeper.algebra.sql import unique_names
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.groups import GroupStore, group_store
+from viewkeeper.plan.lookups import reduced
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.steps import DELETE, UPSERT, Refresh
 
@@ -28,11 +32,60 @@ def narrow(q: al.Query, state: State) -> State:
     return found
 
 
-def run(refresh: Refresh, store: Bag, new: State, changes: Changes) -> tuple[Bag, Bag]:
+@dataclass(frozen=True)
+class Values:
+    """A set of values, as lookups know them."""
+
+    held: frozenset[Any]
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def with_null(self) -> Values:
+        return Values(self.held | {None})
+
+    def without_null(self) -> Values:
+        return Values(self.held - {None})
+
+    def union(self, other: Values) -> Values:
+        return Values(self.held | other.held)
+
+
+class Lookups:
+    """Changes and earlier results are at hand; sources and store are read by values."""
+
+    def __init__(self, tables: State, changes: Changes) -> None:
+        self.tables, self.changes = tables, changes
+        self.reads = 0
+
+    def values(self, leaf: al.Table, column: int) -> Values | None:
+        if leaf.state == "@new" or leaf.name == "#store":
+            return None
+        rows = al.evaluate(leaf, self.tables, self.changes, state="after")
+        return Values(frozenset(row[column] for row in rows))
+
+    def read(self, leaf: al.Table, wanted: Mapping[int, Values]) -> al.Table:
+        if self.values(leaf, 0) is not None:
+            return leaf
+        rows = al.evaluate(leaf, self.tables, self.changes, state="after")
+        self.reads += 1
+        found = al.Table(f"#read{self.reads}", leaf.names, "")
+        assert isinstance(found, al.Table)
+        self.tables[found.name] = Counter(
+            {r: n for r, n in rows.items() if all(r[i] in v.held for i, v in wanted.items())}
+        )
+        return found
+
+
+def run(
+    refresh: Refresh, store: Bag, new: State, changes: Changes, lookups: bool = False
+) -> tuple[Bag, Bag]:
     """The store after the refresh, and the view's signed change as a bag of (row, weight)."""
     tables: State = {**new, "#store": store}
+    reader = Lookups(tables, changes)
     for step in refresh.computes:
-        rows = al.evaluate(step.query, tables, changes, state="after")
+        query = reduced(step.query, reader) if lookups else step.query
+        rows = al.evaluate(query, tables, changes, state="after")
         if step.only_if is not None:  # an optional step must not matter when it is not needed
             name, condition = step.only_if
             leaf = next(c.leaf for c in refresh.computes if c.name == name)
@@ -76,7 +129,7 @@ def check_plan(seed: int) -> bool:
     for shape in stores if names else []:
         where = f"{type(shape).__name__}, seed {seed}: {q}"
         before = al.evaluate(shape.build(), old)
-        after, signed = run(shape.refresh(names), before, new, changes)
+        after, signed = run(shape.refresh(names), before, new, changes, lookups=seed % 2 == 1)
         built = al.evaluate(shape.build(), new)
         if isinstance(shape, BagStore):
             assert counted(after) == counted(built), where
@@ -85,7 +138,10 @@ def check_plan(seed: int) -> bool:
             assert al.evaluate(
                 shape.visible(al.table("#store", shape.columns)), {"#store": after}
             ) == (al.evaluate(q, new)), where
-        gone = Counter({row[:-1]: -row[-1] for row in signed if row[-1] < 0})
-        come = Counter({row[:-1]: row[-1] for row in signed if row[-1] > 0})
+        weights: Counter[Any] = Counter()
+        for row, n in signed.items():
+            weights[row[:-1]] += row[-1] * n
+        gone = Counter({row: -n for row, n in weights.items() if n < 0})
+        come = Counter({row: n for row, n in weights.items() if n > 0})
         assert (gone, come) == want, where
     return bool(want[0] or want[1]) and by_groups is not None

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from viewkeeper.cli_output import short, table
 from viewkeeper.engine.sizes import row_count
-from viewkeeper.engine.vector import Pin
+from viewkeeper.engine.vector import pinned
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.keeper import Keeper
 from viewkeeper.lake import stores
@@ -74,7 +74,7 @@ def _status(
     spark = keeper.spark
     try:
         store = find(spark, view.record.store)
-        found.stored_rows = row_count(Pin(store, version(spark, store)))
+        found.stored_rows = row_count(pinned(spark, store))
         _, meta = stores.last_metadata(spark, store)
         for source in meta.get("sources", {}).values():
             name = _known(source["name"], labels)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -10,7 +12,7 @@ from pyspark.sql.types import DoubleType, FloatType, MapType, StructField
 
 from viewkeeper.engine.refresh import build_frame
 from viewkeeper.engine.runner import Runner
-from viewkeeper.engine.vector import Pin
+from viewkeeper.engine.vector import Pin, pinned
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.lake import stores
 from viewkeeper.lake.sources import find, version
@@ -42,21 +44,18 @@ def compare_view(keeper: Any, record: Record) -> tuple[int, int]:
         source = find(spark, then["name"])
         if source.table_id != then["id"]:
             raise NotComparableError(f"{source.name} was replaced", hint="Refresh the view first.")
-        pins[leaf] = Pin(source, then["version"])
+        pins[leaf] = replace(pinned(spark, source), version=then["version"])
     if compiled.definition.volatile:
         raise NotComparableError(compiled.definition.volatile)
     if compiled.definition.query is None:
         moved = [p.source.name for p in pins.values() if version(spark, p.source) != p.version]
         if moved:
             raise NotComparableError(f"{moved[0]} has changed", hint="Refresh the view first.")
-    runner = Runner(spark)
-    try:
+    with Runner(spark) as runner:
         leaf_ = store_leaf(compiled.store.columns)
-        runner.bind(leaf_, build_frame(spark, runner, compiled, pins, record.sql))
+        runner.bind(leaf_, build_frame(runner, compiled, pins, record.sql))
         expected = runner.frame(compiled.store.visible(leaf_))
-        return difference(expected, spark.table(record.name))
-    finally:
-        runner.close()
+        return difference(expected, runner.spark.table(record.name))
 
 
 def difference(expected: DataFrame, found: DataFrame) -> tuple[int, int]:

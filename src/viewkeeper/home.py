@@ -11,6 +11,7 @@ import uuid
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import UnknownTableError
@@ -86,10 +87,15 @@ class Home:
         source = self.table("views", _VIEWS)
         now = version(self.spark, source)
         if self._records[0] != now:
-            rows = at(self.spark, source, now).select("record").collect()
-            found = [Record.from_json(row[0]) for row in rows]
+            found = [Record.from_json(text) for text in self._texts(source, now)]
             self._records = now, {r.name: r for r in sorted(found, key=lambda r: r.created)}
         return self._records[1]
+
+    def _texts(self, source: Source, now: int) -> list[str]:
+        if source.local_path is not None:
+            rows = DeltaTable(source.local_path, version=now).to_pyarrow_table(columns=["record"])
+            return list(rows.column("record").to_pylist())
+        return [row[0] for row in at(self.spark, source, now).select("record").collect()]
 
     def save(self, record: Record) -> None:
         """Adds a view, or replaces the record of its name."""

@@ -409,7 +409,6 @@ class Keeper:
         start = datetime.datetime.now()
         vector = Vector(self.spark, self._sources)
         pins = {leaf: vector.pin(name) for leaf, name in source_names(compiled).items()}
-        runner = Runner(self.spark)
         self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._home.schema}")
         sources = {
             leaf: {"id": p.source.table_id, "version": p.version, "name": p.source.name}
@@ -417,11 +416,9 @@ class Keeper:
         }
         metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
         metadata["timing"] = Timing().as_dict()
-        try:
-            frame = build_frame(self.spark, runner, compiled, pins, record.sql)
+        with Runner(self.spark) as runner:
+            frame = build_frame(runner, compiled, pins, record.sql)
             made = stores.create(self.spark, record.store, frame, metadata=metadata)
-        finally:
-            runner.close()
         seconds = (datetime.datetime.now() - start).total_seconds()
         report = RefreshReport(record.label, "full", seconds, "created")
         report.lane, report.version = "create", 0

@@ -161,6 +161,8 @@ class RefreshReport:
         Each source's version before and after.
     changed_rows, source_rows : int
         How many rows of the sources changed, of how many.
+    lookups : list of str
+        What was looked up in the sources and the store, by which values of the change.
     """
 
     view: str
@@ -173,6 +175,7 @@ class RefreshReport:
     sizes: Sizes | Callable[[], Sizes] = (0, 0)
     changed_rows: int = 0
     source_rows: int = 0
+    lookups: list[str] = field(default_factory=list)
 
     @property
     def inserted(self) -> int:

@@ -42,6 +42,7 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
 }
 _LAKE = "spark.viewkeeper.lake"
+_SYNCED: dict[str, Any] = {}  # by lake, what the catalog was last brought up to
 
 
 def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Any:
@@ -76,6 +77,8 @@ def lake_of(spark: Any) -> Path | None:
 def sync(spark: Any, lake: Path) -> None:
     """Brings the session's catalog up to the folder: tables that came, tables that went."""
     here = _tables(lake)
+    if _SYNCED.get(str(lake)) == (spark.sparkContext.applicationId, here):
+        return
     known = _known(spark)
     for (schema, table), folder in here.items():
         if (schema, table) not in known:
@@ -89,6 +92,7 @@ def sync(spark: Any, lake: Path) -> None:
     for (schema, table), place_ in known.items():
         if place_ is not None and (schema, table) not in here and lake in place_.parents:
             spark.sql(f"DROP TABLE IF EXISTS {quoted(schema)}.{quoted(table)}")
+    _SYNCED[str(lake)] = (spark.sparkContext.applicationId, here)
 
 
 def _tables(lake: Path) -> dict[tuple[str, str], Path]:

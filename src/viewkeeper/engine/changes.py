@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from viewkeeper.algebra.nodes import SIGNED, Table
 from viewkeeper.engine.runner import Runner
+from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT
 from viewkeeper.lake.feeds import net_change
-from viewkeeper.lake.sources import Source, version
+from viewkeeper.lake.sources import Source, at, version
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.groups import GroupStore, net_rows
 from viewkeeper.plan.present import signed_change
@@ -19,14 +21,16 @@ def since(spark: SparkSession, store: Source, shape: BagStore | GroupStore, old:
     """The view's columns and ``__weight``: positive for rows added since, negative for removed."""
     now = version(spark, store)
     feed = net_change(spark, store, old, now, list(shape.columns))
-    frame = feed.frame if feed.frame is not None else None
-    if frame is None:
-        schema = spark.table(store.name).select(*shape.columns).schema.add(WEIGHT, "long")
-        assert feed.local is not None
-        frame = spark.createDataFrame(feed.local, schema=schema)
     leaf = store_leaf(shape.columns)
-    runner = Runner(spark)
     signed = signed_change(shape.visible(leaf), [leaf.name])
-    runner.bind(Table(leaf.name, leaf.names, SIGNED), frame.toDF(*shape.columns, "weight"))
-    rows = runner.frame(net_rows(signed))
-    return rows.toDF(*rows.columns[:-1], WEIGHT)
+    with Runner(spark) as runner:
+        if feed.local is None:
+            assert feed.frame is not None
+            frame = jvm.move_frame(runner.spark, feed.frame)
+        else:
+            stored = at(runner.spark, store, now, list(shape.columns))
+            schema = StructType([*stored.schema.fields, StructField(WEIGHT, LongType())])
+            frame = runner.local(feed.local, schema)
+        runner.bind(Table(leaf.name, leaf.names, SIGNED), frame.toDF(*shape.columns, "weight"))
+        rows = runner.frame(net_rows(signed))
+        return jvm.move_frame(spark, rows.toDF(*rows.columns[:-1], WEIGHT))

@@ -14,20 +14,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from viewkeeper.algebra.changes.signed import WEIGHT
-from viewkeeper.algebra.nodes import NEW, SIGNED, Table
+from viewkeeper.algebra.nodes import NEW, SIGNED, Query, Table
+from viewkeeper.algebra.walk import tables
 from viewkeeper.compiled import Compiled
+from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.sizes import row_count, store_difference
 from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import stores
+from viewkeeper.lake import jvm, stores
 from viewkeeper.lake.arrow import WEIGHT as FEED_WEIGHT
+from viewkeeper.lake.arrow import can_group, net
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import Feed, net_change
 from viewkeeper.lake.sources import Source, at
 from viewkeeper.lake.stores import OP, Patch
 from viewkeeper.plan.choose import Choice, Timing, choose
-from viewkeeper.plan.groups import GroupStore
+from viewkeeper.plan.groups import GroupStore, net_rows
 from viewkeeper.plan.steps import INSERT, store_leaf
 from viewkeeper.records import NotIncrementalError, Record, RefreshReport, SourceError
 
@@ -42,8 +45,7 @@ class Situation:
 
     record: Record
     compiled: Compiled
-    store: Source
-    store_version: int
+    store: Pin
     meta: dict[str, Any]
     pins: dict[str, Pin]
     feeds: dict[str, Feed] = field(default_factory=dict)
@@ -77,9 +79,9 @@ def source_names(compiled: Compiled) -> dict[str, str]:
 
 def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector) -> Situation:
     """What changed since the last refresh. Unchanged sources cost a look at their logs only."""
-    store = vector.pin(record.store).source
-    last, meta = stores.last_metadata(spark, store)
-    found = Situation(record, compiled, store, last, meta, _pins(record, compiled, vector))
+    store = vector.pin(record.store)
+    _, meta = stores.last_metadata(spark, store.source)
+    found = Situation(record, compiled, store, meta, _pins(record, compiled, vector))
     then: Mapping[str, Any] = meta.get("sources", {})
     if compiled.blocked:
         found.full_reason = compiled.blocked
@@ -144,7 +146,7 @@ def refresh(
     report = RefreshReport(record.label, choice.strategy, 0.0, choice.reason)
     report.sources = found.versions
     report.changed_rows, report.source_rows = choice.changed, choice.rows
-    report.version = found.store_version
+    report.version = found.store.version
     if choice.strategy == "full":
         _full(spark, found, report, choice)
     elif choice.strategy == "incremental":
@@ -156,7 +158,7 @@ def refresh(
         report.lane = "touch"
     if report.lane != "none":
         vector.moved(record.store)
-        if stores.last_metadata(spark, found.store)[1].get("by") != found.nonce:
+        if stores.last_metadata(spark, found.store.source)[1].get("by") != found.nonce:
             report.strategy, report.lane, report.sizes = "none", "none", (0, 0)
             report.reason = "another process refreshed the view at the same moment"
     report.seconds = time.perf_counter() - start
@@ -182,9 +184,10 @@ def _metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]
 
 
 def build_frame(
-    spark: SparkSession, runner: Runner, compiled: Compiled, pins: Mapping[str, Pin], sql: str
+    runner: Runner, compiled: Compiled, pins: Mapping[str, Pin], sql: str
 ) -> DataFrame:
     """The rows of a view's store, from its sources as pinned."""
+    spark = runner.spark
     for leaf, table in compiled.leaves.items():
         if leaf in pins:
             pin = pins[leaf]
@@ -196,22 +199,19 @@ def build_frame(
 
 def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice) -> None:
     start = time.perf_counter()
-    runner = Runner(spark)
-    try:
-        frame = build_frame(spark, runner, found.compiled, found.pins, found.record.sql)
+    with Runner(spark) as runner:
+        frame = build_frame(runner, found.compiled, found.pins, found.record.sql)
         report.version = stores.rewrite(
             spark,
-            found.store,
+            found.store.source,
             frame,
             app_id=found.record.id,
             txn=found.meta.get("refresh", 0) + 1,
             metadata=_metadata(found, found.timing, "full"),
         )
-    finally:
-        runner.close()
     report.lane = "rewrite"
-    before, after, shape = found.store_version, report.version, found.compiled.store
-    report.sizes = lambda: store_difference(spark, found.store, shape, before, after)
+    before, after, shape = found.store.version, report.version, found.compiled.store
+    report.sizes = lambda: store_difference(spark, found.store.source, shape, before, after)
     _learn(found, "full", time.perf_counter() - start, choice)
 
 
@@ -224,61 +224,86 @@ def _incremental(
     start = time.perf_counter()
     shape = found.compiled.store
     plan = shape.refresh(found.changed)
-    runner = Runner(spark)
-    try:
+    with Runner(spark) as runner:
+        places = {}
         for name in found.compiled.leaves:
-            _bind(spark, runner, found, name)
-        store = store_leaf(shape.columns)
-        runner.bind(store, at(spark, found.store, found.store_version, list(shape.columns)))
+            places.update(_bind(runner, found, name))
+        places.update(_bind_leaf(runner, store_leaf(shape.columns), found.store))
+        lookups = Lookups(runner, places)
         for step in plan.computes:
             needed = step.only_if is None or _has(runner, plan.computes, step.only_if)
-            result = runner.compute(step.query) if needed else runner.nothing(step.query)
-            runner.bind(step.leaf, result.frame)
-        report.sizes = _sizes(runner.frame(plan.change))
+            if needed:
+                result = runner.compute(lookups.reduced(step.query))
+            else:
+                result = runner.nothing(step.query)
+            runner.bind_result(step.leaf, result)
+        report.sizes = _sizes(runner, plan.change)
+        report.lookups = lookups.reads
         patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
         report.version = _apply(spark, found, patch, lane, found.timing)
-    finally:
-        runner.close()
     report.lane = lane
     _learn(found, "incremental", time.perf_counter() - start, choice)
 
 
-def _bind(spark: SparkSession, runner: Runner, found: Situation, leaf: str) -> None:
+def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
     """The source as it is now, and its change."""
     table, pin = found.compiled.leaves[leaf], found.pins[leaf]
     columns = list(table.names)
-    now = at(spark, pin.source, pin.version, columns)
-    runner.bind(Table(table.name, table.names, NEW), now)
-    if leaf not in found.changed:
-        return
-    feed = found.feeds[leaf]
-    if feed.local is None:
-        runner.small = False
-        assert feed.frame is not None
-        rows = feed.frame
-    else:
-        schema = now.schema.add(FEED_WEIGHT, "long")
-        rows = runner.local(feed.local.select([*columns, FEED_WEIGHT]), schema)
-    renamed = rows.toDF(*columns, WEIGHT)
-    runner.bind(Table(table.name, table.names, SIGNED), renamed)
+    if leaf in found.changed:
+        feed = found.feeds[leaf]
+        change = Table(table.name, table.names, SIGNED)
+        if feed.local is None:
+            runner.small = False
+            assert feed.frame is not None
+            frame = jvm.move_frame(runner.spark, feed.frame)
+            runner.bind(change, frame.toDF(*columns, WEIGHT))
+        else:
+            rows = feed.local.select([*columns, FEED_WEIGHT]).rename_columns([*columns, WEIGHT])
+            runner.bind_rows(change, rows, pin.schema(columns).add(WEIGHT, "long"))
+    return _bind_leaf(runner, Table(table.name, table.names, NEW), pin)
+
+
+def _bind_leaf(runner: Runner, leaf: Table, pin: Pin) -> dict[Table, Place]:
+    columns = list(leaf.names)
+    runner.bind(leaf, lambda: at(runner.spark, pin.source, pin.version, columns))
+    return {leaf: Place(pin, leaf.names)}
 
 
 def _has(runner: Runner, computes: Any, condition: tuple[str, str]) -> bool:
     name, test = condition
     leaf = next(c.leaf for c in computes if c.name == name)
+    rows = runner.rows.get(leaf)
+    if rows is not None and not rows.num_rows:
+        return False
     return not runner.frame(leaf).where(test).isEmpty()
 
 
-def _sizes(change: DataFrame) -> tuple[int, int]:
-    weight = F.col(change.columns[-1])
-    row = change.agg(
+def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
+    """How many rows the view gains and loses, by its netted change."""
+    if runner.small and all(leaf in runner.rows for leaf in tables(change)):
+        rows = runner.rows.get(change)
+        if rows is None:
+            frame = runner.frame(change)
+            fields = frame.schema.fields[:-1]
+            if all(can_group(f.dataType) for f in fields):
+                names = [*(str(i) for i in range(len(fields))), FEED_WEIGHT]
+                rows = net(frame.toArrow().rename_columns(names))
+        if rows is not None:
+            weights = rows.column(rows.num_columns - 1)
+            plus = pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0
+            return plus, plus - (pc.sum(weights).as_py() or 0)
+    netted = runner.frame(change if isinstance(change, Table) else net_rows(change))
+    weight = F.col(netted.columns[-1])
+    row = netted.agg(
         F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))
     ).first()
     assert row is not None
     return int(row[0] or 0), int(row[1] or 0)
 
 
-def _patch(runner: Runner, query: Any, keys: list[str], found: Situation) -> tuple[Patch, str]:
+def _patch(
+    runner: Runner, query: Query, keys: list[str], found: Situation
+) -> tuple[Patch, str]:
     """The patch and the lane that fits its size."""
     frame = runner.frame(query)
     if not runner.small:
@@ -289,7 +314,7 @@ def _patch(runner: Runner, query: Any, keys: list[str], found: Situation) -> tup
         return Patch(rows, keys, only_inserts=True), "touch"
     if ops == {INSERT}:
         return Patch(rows, keys, only_inserts=True), "append"
-    if rows.num_rows > _OVERWRITE_SHARE * row_count(Pin(found.store, found.store_version)):
+    if rows.num_rows > _OVERWRITE_SHARE * row_count(found.store):
         small = rows.num_rows <= _NATIVE_ROWS
         return Patch(rows, keys), "native" if small else "overwrite"
     return Patch(rows, keys), "native" if rows.num_rows <= _NATIVE_ROWS else "merge"
@@ -298,7 +323,7 @@ def _patch(runner: Runner, query: Any, keys: list[str], found: Situation) -> tup
 def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing) -> int:
     return stores.apply(
         spark,
-        found.store,
+        found.store.source,
         patch,
         lane=lane,  # type: ignore[arg-type]
         app_id=found.record.id,

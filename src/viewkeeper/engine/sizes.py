@@ -39,12 +39,11 @@ def store_difference(
     spark: SparkSession, store: Source, shape: BagStore | GroupStore, before: int, after: int
 ) -> tuple[int, int]:
     """The sizes of Δ and ∇ between two versions of a store, as the view's readers see them."""
-    runner = Runner(spark)
-    try:
+    with Runner(spark) as runner:
         frames = []
         for version, sign in ((before, -1), (after, 1)):
             leaf: Query = store_leaf(shape.columns)
-            runner.bind(leaf, at(spark, store, version, list(shape.columns)))
+            runner.bind(leaf, at(runner.spark, store, version, list(shape.columns)))
             rows = runner.frame(shape.visible(leaf))
             frames.append(rows.toDF(*(f"c{i}" for i in range(len(rows.columns)))))
             frames[-1] = frames[-1].withColumn("__sign", F.lit(sign))
@@ -57,5 +56,3 @@ def store_difference(
         ).first()
         assert row is not None
         return int(row[0] or 0), int(row[1] or 0)
-    finally:
-        runner.close()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
 
-from viewkeeper.lake.sources import Source, find, version
+from viewkeeper.lake.sources import Source, find, is_same, tip
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,18 @@ class Pin:
 
     source: Source
     version: int
+    metadata: Mapping[str, Any] = field(compare=False, hash=False)
+
+    def schema(self, columns: Iterable[str]) -> StructType:
+        """Some columns; each may be NULL."""
+        fields = {f.name: f for f in StructType.fromJson(json.loads(self.metadata["schemaString"]))}
+        return StructType([StructField(c, fields[c].dataType) for c in columns])
+
+
+def pinned(spark: SparkSession, source: Source) -> Pin:
+    """A source at its newest version."""
+    end = tip(spark, source)
+    return Pin(source, end.version, end.metadata)
 
 
 class Vector:
@@ -32,22 +48,12 @@ class Vector:
         with self._lock:
             if name not in self._pins:
                 source = self.known.get(name)
-                if source is None or not _same(self.spark, source):
+                if source is None or not is_same(self.spark, source):
                     source = self.known[name] = find(self.spark, name)
-                self._pins[name] = Pin(source, version(self.spark, source))
+                self._pins[name] = pinned(self.spark, source)
             return self._pins[name]
 
     def moved(self, name: str) -> None:
         """A view's store was changed by this refresh: its dependants read the new version."""
         with self._lock:
             self._pins.pop(name, None)
-
-
-def _same(spark: SparkSession, source: Source) -> bool:
-    """Is the table still the one that was found?"""
-    from viewkeeper.lake import jvm
-
-    try:
-        return str(jvm.newest(spark, source.location).metadata().id()) == source.table_id
-    except Exception:  # gone, or no longer Delta's
-        return False

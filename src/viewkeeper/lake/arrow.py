@@ -21,7 +21,7 @@ _GROUPED = {
 # Types whose text in a partition value Arrow reads as Delta means it.
 _PARTITION = {"boolean", "byte", "short", "integer", "long", "string", "date"}
 # Marks of writers with another calendar; Spark knows how to read them.
-_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
@@ -72,7 +72,7 @@ def read_file(
     whose rows have signs of their own. ``partition`` holds the values that the file lacks.
     """
     file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-    if any(mark in (file.metadata.metadata or {}) for mark in _LEGACY):
+    if any(mark in (file.metadata.metadata or {}) for mark in LEGACY):
         raise UnusualError("another calendar")
     target = arrow_schema(fields)
     stored = set(file.schema_arrow.names)

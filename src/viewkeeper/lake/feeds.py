@@ -181,8 +181,9 @@ def _by_spark(spark: SparkSession, span: Span) -> DataFrame | None:
         ends = [(old, gone, -1), (new, come, 1)]
     else:
         blank = dict.fromkeys(span.physical_partitions)
+        head = span.rebuild(spark, span.until)
         ends = [
-            (span.head, [history.as_add(a, blank) for a in files], sign)
+            (head, [history.as_add(a, blank) for a in files], sign)
             for files, sign in ((removed, -1), (added, 1))
         ]
     read = [(jvm.read_files(spark, t, files), F.lit(sign)) for t, files, sign in ends if files]

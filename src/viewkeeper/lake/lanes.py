@@ -14,10 +14,10 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
+from pyspark.sql.types import StructField, StructType
 
 from viewkeeper.lake import arrow, history, jvm
-from viewkeeper.lake.sources import Source, quoted, struct
+from viewkeeper.lake.sources import Source, quoted, struct, tip, version
 
 OP = "__op"
 _MARK = "viewkeeper"
@@ -112,10 +112,7 @@ def last_transaction(spark: SparkSession, source: Source, app_id: str) -> int:
 
 def version_of(spark: SparkSession, source: Source, stamp: Stamp) -> int:
     """The newest version whose commit has this transaction or a later one."""
-    if source.local_path is not None:
-        newest = int(open_native(source).version())
-    else:
-        newest = int(jvm.newest(spark, source.location).version())
+    newest = version(spark, source)
     for one in history.backwards(spark, source, newest):
         if one.transaction(stamp.app_id) >= stamp.txn:
             return one.version
@@ -130,36 +127,33 @@ def open_native(source: Source) -> DeltaTable:
 def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
     """Add the rows; none of their keys is in the store."""
     assert patch.only_inserts, "an append cannot change a row"
-    base = jvm.newest(spark, source.location)
     rows = patch.rows
-    if isinstance(rows, pa.Table) and source.local_path is not None and _can_write(base):
+    fields = _native_fields(spark, source)
+    if isinstance(rows, pa.Table) and fields is not None:
         table = open_native(source)
         if _has(table, stamp):
             return version_of(spark, source, stamp)
         upserts = rows.filter(pc.not_equal(rows.column(OP), "D"))
         try:
-            data = _fitted(upserts, struct(base).fields)
+            data = _fitted(upserts, fields)
             write_deltalake(table, data, mode="append", commit_properties=stamp.properties)
             return version_of(spark, source, stamp)
         except (pa.ArrowException, DeltaError) as error:
             if is_conflict(error):
                 raise
+    base = jvm.newest(spark, source.location)
     frame = _fitted_frame(_frame(spark, rows).where(F.col(OP) != "D"), base)
     return _commit(spark, source, base, frame, replace=False, stamp=stamp)
 
 
 def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
     """MERGE by deltalake, for few rows; by Spark where deltalake cannot."""
-    base = jvm.newest(spark, source.location)
-    fields = struct(base).fields
+    fields = _native_fields(spark, source)
     rows = patch.rows
+    if fields is None or not isinstance(rows, pa.Table):
+        return merge(spark, source, patch, stamp)
     kinds = {f.name: f.dataType.typeName() for f in fields}
-    if (
-        not isinstance(rows, pa.Table)
-        or source.local_path is None
-        or not _can_write(base)
-        or any(kinds[key] not in _NATIVE_KEYS for key in patch.keys)
-    ):
+    if any(kinds[key] not in _NATIVE_KEYS for key in patch.keys):
         return merge(spark, source, patch, stamp)
     names = [field.name for field in fields]
     table = open_native(source)
@@ -236,8 +230,7 @@ def overwrite(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -
 
 def touch(spark: SparkSession, source: Source, patch: Patch | None, stamp: Stamp) -> int:
     """A commit without rows, for what it says."""
-    base = jvm.newest(spark, source.location)
-    if source.local_path is not None and _can_write(base):
+    if _native_fields(spark, source) is not None:
         table = open_native(source)
         if _has(table, stamp):
             return version_of(spark, source, stamp)
@@ -245,6 +238,7 @@ def touch(spark: SparkSession, source: Source, patch: Patch | None, stamp: Stamp
             [], "append", table.schema(), commit_properties=stamp.properties
         )
         return version_of(spark, source, stamp)
+    base = jvm.newest(spark, source.location)
     return _commit(spark, source, base, None, replace=False, stamp=stamp)
 
 
@@ -294,16 +288,21 @@ def _has(table: DeltaTable, stamp: Stamp) -> bool:
     return found is not None and found >= stamp.txn
 
 
-def _can_write(base: Any) -> bool:
-    """Whether deltalake can write the table: our own properties, and types that it has."""
-    config = json.loads(base.metadata().json())["metaData"].get("configuration") or {}
-    return (
+def _native_fields(spark: SparkSession, source: Source) -> list[StructField] | None:
+    """The columns of a table that deltalake can write: our own properties, and types that it has;
+    None for other tables."""
+    if source.local_path is None:
+        return None
+    metadata = tip(spark, source).metadata
+    config = metadata.get("configuration") or {}
+    fields: list[StructField] = StructType.fromJson(json.loads(metadata["schemaString"])).fields
+    if (
         config.get("delta.enableDeletionVectors", "false") == "false"
         and config.get("delta.columnMapping.mode", "none") == "none"
-        and not any(
-            mark in field.dataType.simpleString() for field in struct(base) for mark in _FOREIGN
-        )
-    )
+        and not any(mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN)
+    ):
+        return fields
+    return None
 
 
 def _fitted(rows: pa.Table, fields: list[StructField]) -> pa.Table:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import jvm
+from viewkeeper.lake import jvm, tips
 from viewkeeper.lake.errors import LostHistoryError, NotDeltaError
 
 _MISSING = ("NOT_FOUND", "SINGLE_PART_NAMESPACE", "DELTA_MISSING", "PATH_DOES_NOT_EXIST")
@@ -89,13 +89,13 @@ def find(spark: SparkSession, name: str) -> Source:
     if log is None:
         raise _not_delta(name)
     location = str(log.dataPath().toString())
-    taken = jvm.newest(spark, location)
+    found = Source(name, "", location)
     parts = [*jvm.items(alias.qualifier()), alias.name()]
     if relation.catalogTable().isDefined():
         full = ".".join(quoted(part) for part in parts)
     else:
         full = f"delta.{quoted(parts[-1])}"
-    return Source(full, str(taken.metadata().id()), location)
+    return Source(full, tip(spark, found).table_id, location)
 
 
 def quoted(part: str) -> str:
@@ -111,7 +111,20 @@ def quoted(part: str) -> str:
 
 def version(spark: SparkSession, source: Source) -> int:
     """The newest version of a table: a look at the log, no Spark job."""
-    return int(jvm.newest(spark, source.location).version())
+    return tip(spark, source).version
+
+
+def tip(spark: SparkSession, source: Source) -> tips.Tip:
+    """The newest version of a table with its metadata, likewise."""
+    return tips.tip(spark, source.location, source.local_path)
+
+
+def is_same(spark: SparkSession, source: Source) -> bool:
+    """Whether the table is still the one that was found."""
+    try:
+        return tip(spark, source).table_id == source.table_id
+    except Exception:  # gone, or no longer Delta's
+        return False
 
 
 def schema(spark: SparkSession, source: Source, version: int | None = None) -> dict[str, str]:

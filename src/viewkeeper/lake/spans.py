@@ -15,7 +15,7 @@ from viewkeeper.errors import UnknownColumnError, suggestion
 from viewkeeper.lake import arrow, history, jvm
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.history import Action, Commit
-from viewkeeper.lake.sources import Source
+from viewkeeper.lake.sources import Source, tip
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 
@@ -28,7 +28,6 @@ class Span:
     since: int
     until: int
     commits: list[Commit]
-    head: Any  # a snapshot with the schema of `until`
     states: list[Action]  # the table's metadata at each version, `since` included
     fields: list[StructField]  # the asked columns
     weight: str | None
@@ -103,19 +102,19 @@ def look(
     """Read the log and check that the two versions can be compared."""
     assert since <= until, "a change goes forward"
     try:
-        head = jvm.newest(spark, source.location)
+        end = tip(spark, source)
     except Exception as error:
         raise LostHistoryError(source.name, "its log cannot be read") from error
-    if until > head.version():
-        reason = f"version {until} is not in the log, the newest is {head.version()}"
+    if until > end.version:
+        reason = f"version {until} is not in the log, the newest is {end.version}"
         raise LostHistoryError(source.name, reason)
-    if str(head.metadata().id()) != source.table_id:
+    if end.table_id != source.table_id:
         raise LostHistoryError(source.name, "the table was replaced by another one")
     commits = history.between(spark, source, since, until)
-    later = range(until + 1, int(head.version()) + 1)
+    new = end.metadata
+    later = range(until + 1, end.version + 1)
     if any((one := history.commit(spark, source, v)) is None or one.metadata for v in later):
-        head = _rebuild(spark, source, until)
-    new = _metadata(head)
+        new = _metadata(_rebuild(spark, source, until))
     changed = any(one.metadata is not None for one in commits)
     states = [_metadata(_rebuild(spark, source, since)) if changed else new]
     for one in commits:
@@ -124,7 +123,7 @@ def look(
         raise LostHistoryError(source.name, "the table was replaced by another one")
     fields = [_field(source, states, name) for name in columns]
     counted = None if weight is None else _field(source, states, weight).name
-    return Span(source, since, until, commits, head, states, fields, counted)
+    return Span(source, since, until, commits, states, fields, counted)
 
 
 def _field(source: Source, states: list[Action], name: str) -> StructField:

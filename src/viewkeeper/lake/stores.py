@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeeper.lake import history, jvm, lanes
+from viewkeeper.lake import history, jvm, lanes, tips
 from viewkeeper.lake.errors import ConflictError, LostHistoryError
 from viewkeeper.lake.lanes import OP, Patch, Stamp
 from viewkeeper.lake.sources import Source, find, quoted, version
@@ -188,6 +188,7 @@ def drop(spark: SparkSession, source: Source) -> None:
     else:
         spark.sql(f"DROP TABLE IF EXISTS {source.name}")
     jvm.forget(spark, source.location)
+    tips.forget(source.location)
 
 
 def _seen(spark: SparkSession, source: Source, stamp: Stamp) -> int | None:

@@ -263,7 +263,7 @@ class GroupStore:
         before = self.visible(Select(stored, exists))
         change = plus(self.visible(kept)) + minus(before)
         computes = tuple(c for c in (first, groups, again) if c)
-        return Refresh(computes, Patch(rows, self.keys), net_rows(change))
+        return Refresh(computes, Patch(rows, self.keys), change)
 
 
 def net_rows(signed: Query) -> Query:

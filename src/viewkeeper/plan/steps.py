@@ -42,7 +42,7 @@ class Patch:
 @dataclass(frozen=True)
 class Refresh:
     """An incremental refresh: what is computed, how the store is patched, what the view's readers
-    see of it (``change``: the view's columns and a weight)."""
+    see of it (``change``: the view's columns and a weight; weights of equal rows add up)."""
 
     computes: tuple[Compute, ...]
     patch: Patch

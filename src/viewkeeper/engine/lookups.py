@@ -1,0 +1,141 @@
+"""The lookups of a refresh: rows of the sources and of the store, fetched by values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.vector import Pin
+from viewkeeper.lake import lookup
+from viewkeeper.lake.arrow import UnusualError, arrow_schema
+from viewkeeper.lake.sources import quoted
+from viewkeeper.plan.lookups import reduced
+
+MOST_VALUES = 100_000  # more are not looked up one by one
+MOST_LISTED = 500  # as a list in a filter of Spark's
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Distinct values of a column; two are the same only if they are the same object."""
+
+    held: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def with_null(self) -> Values:
+        return self if self.held.null_count else self._with_null
+
+    def without_null(self) -> Values:
+        return self._without_null if self.held.null_count else self
+
+    def union(self, other: Values) -> Values | None:
+        """Both; None if they are of different types, or too many."""
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        if self.held.type != other.held.type or len(self) + len(other) > MOST_VALUES:
+            return None
+        return Values(pc.unique(pa.concat_arrays([self.held, other.held])))
+
+    @cached_property
+    def _with_null(self) -> Values:
+        return Values(pa.concat_arrays([self.held, pa.nulls(1, self.held.type)]))
+
+    @cached_property
+    def _without_null(self) -> Values:
+        return Values(self.held.drop_null())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of a leaf are stored."""
+
+    pin: Pin
+    columns: tuple[str, ...]
+
+
+class Lookups:
+    """Reads leaves by values, on the driver if it can and the rows are few."""
+
+    def __init__(self, runner: Runner, places: Mapping[Table, Place]) -> None:
+        self.runner = runner
+        self.places = places
+        self.reads: list[str] = []  # what was looked up, for the report
+        self._values: dict[tuple[Table, int], Values | None] = {}
+
+    def reduced(self, query: Query) -> Query:
+        """The query over the rows it can need, as far as the change says which."""
+        return reduced(query, self) if self.runner.small else query
+
+    def values(self, leaf: Table, column: int) -> Values | None:
+        """The values of a column of a leaf on the driver."""
+        key = (leaf, column)
+        if key not in self._values:
+            rows = self.runner.rows.get(leaf)
+            self._values[key] = None if rows is None else _distinct(rows.column(column))
+        return self._values[key]
+
+    def read(self, leaf: Table, wanted: Mapping[int, Values]) -> Table:
+        """A leaf with the rows that have wanted values; the leaf itself if that is no gain."""
+        place = self.places.get(leaf)
+        if place is None:
+            return leaf
+        limits = {place.columns[i]: v.held for i, v in wanted.items()}
+        found = lookup.files(place.pin.source, place.pin.version)
+        if found is not None:
+            limits = {c: v for c, v in limits.items() if _fits(found.fields[c], v)}
+            if not limits:
+                return leaf
+            try:
+                rows = lookup.read(found, place.columns, limits, self.runner.most_rows)
+            except UnusualError:
+                rows = None
+            if rows is not None:
+                self._note(place, limits, rows.num_rows)
+                schema = place.pin.schema(place.columns)
+                return self.runner.keep(f"{leaf.name}#", leaf.names, rows, schema)
+        return self._listed(leaf, place, limits)
+
+    def _listed(self, leaf: Table, place: Place, limits: Mapping[str, pa.Array]) -> Table:
+        """Spark reads the leaf, with the values as a filter that leaves out files."""
+        frame = self.runner.leaf(leaf)
+        fields = {f.name: f for f in frame.schema.fields}
+        few = {c: v for c, v in limits.items() if len(v) <= MOST_LISTED and _fits(fields[c], v)}
+        if not few:
+            return leaf
+        for column, values in few.items():
+            name = F.col(quoted(column))
+            condition = name.isin(values.drop_null().to_pylist())
+            frame = frame.where(condition | name.isNull() if values.null_count else condition)
+        made = self.runner.name(f"{leaf.name}#", leaf.names)
+        self.runner.bind(made, frame)
+        self._note(place, few, None)
+        return made
+
+    def _note(self, place: Place, limits: Mapping[str, pa.Array], rows: int | None) -> None:
+        by = ", ".join(f"{len(v)} values of {c}" for c, v in limits.items())
+        end = "by Spark" if rows is None else f"{rows} rows"
+        self.reads.append(f"{place.pin.source.name} by {by}: {end}")
+
+
+def _distinct(column: pa.ChunkedArray) -> Values | None:
+    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
+        return None
+    found = pc.unique(column.combine_chunks())
+    return Values(found) if len(found) <= MOST_VALUES else None
+
+
+def _fits(field: StructField, values: pa.Array) -> bool:
+    """Whether the values are of the column's own type."""
+    return lookup.can_seek(field) and arrow_schema([field]).field(0).type == values.type

@@ -1,0 +1,195 @@
+"""Rows of a table by the values of some columns, read without Spark.
+
+The log's statistics leave out files, Parquet's leave out row groups, and of the rest the sought
+columns are looked at first. DuckDB reads the files; the types are those of the change feed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from pyspark.sql.types import StructField, StructType
+
+from viewkeeper.lake import arrow, history
+from viewkeeper.lake.arrow import UnusualError
+from viewkeeper.lake.sources import Source
+
+# Types that DuckDB reads from Parquet as Spark does.
+_READ = {
+    "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date",
+    "decimal", "timestamp", "timestamp_ntz",
+}  # fmt: skip
+# Types whose equality is that of their bits: values of them can be sought.
+_SOUGHT = {"boolean", "byte", "short", "integer", "long", "string", "date", "decimal"}
+_RANGED = {"byte", "short", "integer", "long", "date"}  # with exact minima and maxima in the log
+_FEW_FILES = 4  # no look at the log's statistics
+_LOCAL = threading.local()
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a table at a version, and how they are to be read."""
+
+    folder: str
+    fields: Mapping[str, StructField]
+    actions: pa.Table
+    partitions: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(pc.sum(self.actions.column("num_records")).as_py() or 0)
+
+
+def can_seek(field: StructField) -> bool:
+    """Whether values of a column can be sought.
+
+    >>> from pyspark.sql.types import DoubleType, LongType
+    >>> [can_seek(StructField("a", kind)) for kind in (LongType(), DoubleType())]
+    [True, False]
+    """
+    return field.dataType.typeName() in _SOUGHT and "collate" not in field.dataType.simpleString()
+
+
+def files(source: Source, version: int) -> Files | None:
+    """The files of a local table, None where only Spark can read them."""
+    path = source.local_path
+    try:
+        return None if path is None else _files(path, source.table_id, version)
+    except UnusualError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _files(path: str, table_id: str, version: int) -> Files:
+    try:
+        table = DeltaTable(path, version=version)
+        config = table.metadata().configuration
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        actions = pa.table(table.get_add_actions(flatten=True))
+    except Exception as error:  # features that deltalake does not know
+        raise UnusualError(str(error)) from error
+    if str(table.metadata().id) != table_id:
+        raise UnusualError("another table")
+    if config.get("delta.columnMapping.mode", "none") != "none":
+        raise UnusualError("column mapping")
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        raise UnusualError("deletion vectors")
+    if actions.num_rows and actions.column("num_records").null_count:
+        raise UnusualError("no statistics")
+    fields = {f.name: f for f in schema.fields}
+    return Files(path, fields, actions, tuple(table.metadata().partition_columns))
+
+
+def read(
+    found: Files, columns: Sequence[str], wanted: Mapping[str, pa.Array], most_rows: int
+) -> pa.Table | None:
+    """The rows that have wanted values in all the columns named; None if they are too many.
+
+    A NULL among the wanted values asks for the rows with NULL.
+
+    Raises
+    ------
+    UnusualError
+        When only Spark can read the rows.
+    """
+    fields = [found.fields[c] for c in columns]
+    kinds = [f.dataType for f in fields]
+    if any(k.typeName() not in _READ or "collate" in k.simpleString() for k in kinds):
+        raise UnusualError("a type that is left to Spark")
+    if any(c in found.partitions for c in [*columns, *wanted]):
+        raise UnusualError("partition columns")
+    target = arrow.arrow_schema(fields)
+    paths = _paths(found, wanted)
+    if not paths or any(len(v) == 0 for v in wanted.values()):
+        return target.empty_table()
+    if not all(_usual(p) for p in paths):
+        raise UnusualError("another calendar")
+    rows = _query(paths, columns, wanted, most_rows)
+    if rows.num_rows > most_rows:
+        return None
+    try:
+        return rows.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnusualError(str(error)) from error
+
+
+def _query(
+    paths: list[str], columns: Sequence[str], wanted: Mapping[str, pa.Array], most_rows: int
+) -> pa.Table:
+    conditions = []
+    connection = _connection()
+    try:
+        for i, (name, values) in enumerate(wanted.items()):
+            connection.register(f"wanted{i}", pa.table({"v": values.drop_null()}))
+            condition = f"{_quoted(name)} IN (SELECT v FROM wanted{i})"
+            if values.null_count:
+                condition = f"({condition} OR {_quoted(name)} IS NULL)"
+            conditions.append(condition)
+        names = ", ".join(_quoted(c) for c in columns) or "1"
+        text = f"SELECT {names} FROM read_parquet($1, union_by_name = {len(paths) > 1})"
+        text += f" WHERE {' AND '.join(conditions)} LIMIT {most_rows + 1}"
+        return connection.sql(text, params=[paths]).to_arrow_table()
+    except duckdb.Error as error:
+        raise UnusualError(str(error)) from error
+    finally:
+        for i in range(len(wanted)):
+            connection.unregister(f"wanted{i}")
+
+
+def _connection() -> Any:
+    """One DuckDB for each thread."""
+    if not hasattr(_LOCAL, "duck"):
+        _LOCAL.duck = duckdb.connect()
+    return _LOCAL.duck
+
+
+def _paths(found: Files, wanted: Mapping[str, pa.Array]) -> list[str]:
+    """The files that may have wanted values, by the log's statistics."""
+    actions = found.actions
+    if actions.num_rows > _FEW_FILES:
+        for name, values in wanted.items():
+            low, high = f"min.{name}", f"max.{name}"
+            ranged = found.fields[name].dataType.typeName() in _RANGED
+            if ranged and not values.null_count and len(values) and low in actions.schema.names:
+                actions = actions.filter(_between(actions, low, high, values))
+    paths = actions.column("path").to_pylist()
+    return [history.file_path(found.folder, {"path": p}) for p in paths]
+
+
+def _between(actions: pa.Table, low: str, high: str, values: pa.Array) -> pa.ChunkedArray:
+    """Whether a wanted value lies between a file's minimum and maximum; yes, if these are not
+    known."""
+    ordered = pc.array_take(values, pc.sort_indices(values)).to_pylist()
+    
+
+    kept = []
+    for a, b in zip(actions.column(low).to_pylist(), actions.column(high).to_pylist(), strict=True):
+        if a is None or b is None:
+            kept.append(True)
+        else:
+            at = bisect.bisect_left(ordered, a)
+            kept.append(at < len(ordered) and ordered[at] <= b)
+    return pa.chunked_array([pa.array(kept, pa.bool_())])
+
+
+@lru_cache(maxsize=65_536)
+def _usual(path: str) -> bool:
+    """Whether a file has today's calendar; files never change."""
+    marks = pq.read_metadata(path).metadata or {}
+    return not any(mark in marks for mark in arrow.LEGACY)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -134,6 +134,8 @@ FIRES: dict[str, list[tuple[Query, al.Facts]]] = {
         ((R + S.distinct()).distinct(), FACTS),
         ((R.distinct() | S).distinct(), FACTS),
         ((R | S.distinct()).distinct(), FACTS),
+        ((R.distinct() + xy(S)).distinct(), FACTS),
+        ((R | xy(S).distinct()).distinct(), FACTS),
     ],
     "group_distinct": [(GroupBy(R, (1,), (), ()), FACTS), (GroupBy(R, (1, 0, 1), (), ()), FACTS)],
     "same_sides": [(R - R, FACTS), (R & R, FACTS), (R | R, FACTS)],

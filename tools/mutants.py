@@ -36,7 +36,7 @@ PAIRS = dict.fromkeys(
     "Semi Anti Join Left Right Full Product Plus Monus Min Max Pair".split(), (0, 1)
 )
 PAIRS |= {"times": (1, 2), "_again": (1, 2), "deserted": (0, 1), "engaged": (0, 1), "_sum": (0, 1)}
-PAIRS |= {"_anti": (0, 1), "flip": (1, 2), "Statement": (1, 2), "_loyal": (0, 1)}
+PAIRS |= {"flip": (1, 2), "Statement": (1, 2), "_loyal": (0, 1)}
 STATES = ("sub", "add", "mod")  # c.sub(s) becomes s
 
 

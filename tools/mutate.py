@@ -155,6 +155,7 @@ def main() -> int:
     print(f"{len(same)} left out, as they mean the same (tools/{EQUIVALENT.name})")
     for name in sorted(unknown):
         print(f"not a mutant any more: {name}")
+    gc.unfreeze()
     print(f"{time.monotonic() - began:.0f} s")
     print(f"{sum(killed.values())} killed, {len(survived)} survived")
     return 1 if survived or (unknown and not options.only) else 0

@@ -141,19 +141,20 @@ class _Terms:
                 ds = self.change[s]
                 return ds and Project(ds, (*items, Col(s.arity)), (*names, WEIGHT))
             case Plus(s, t):  # d(S ⊎ T) = dS + dT
-                return _sum(self.change[s], self.change[t])
+                ds, dt = self.change[s], self.change[t]
+                return _sum(ds, dt) if ds else dt and _named(dt, (*q.columns, WEIGHT))
             case Product() | Join():
                 return self.joined(q)
             case Semi(s, t, on) | Anti(s, t, on):
-                return self.partnered(q, s, t, on)
+                return self.partnered(type(q), s, t, on)
             case Left(s, t, on):  # D3
-                alone = self.partnered(_anti(s, t, on), s, t, on)
+                alone = self.partnered(Anti, s, t, on)
                 return _sum(self.joined(q), alone and _padded(alone, s, t))
             case Right(s, t, on):  # D4
                 alone = self.flipped(s, t, on)
                 return _sum(self.joined(q), alone and padded_left(s, alone))
             case Full(s, t, on):  # D5
-                left = self.partnered(_anti(s, t, on), s, t, on)
+                left = self.partnered(Anti, s, t, on)
                 right = self.flipped(s, t, on)
                 both = _sum(self.joined(q), left and _padded(left, s, t))
                 return _sum(both, right and padded_left(s, right))
@@ -180,10 +181,11 @@ class _Terms:
         right = dt and _pair_up(self.state(s, OLD), dt, on, s.arity, 0)
         return _sum(left, right)
 
-    def partnered(self, q: Semi | Anti, s: Query, t: Query, on: Scalar) -> Query | None:
+    def partnered(
+        self, node: type[Semi] | type[Anti], s: Query, t: Query, on: Scalar
+    ) -> Query | None:
         """d(S ⋉ T) = (dS ⋉ Tnew) + (X ⋉ Tnew) − (X ⋉ Told), with X = Sold ⋉ dT; ▷ likewise."""
         ds, dt = self.change[s], self.change[t]
-        node = type(q)
         left = ds and node(ds, self.state(t, NEW), _skip_weight(on, s.arity))
         if dt is None:
             return left
@@ -194,7 +196,7 @@ class _Terms:
     def flipped(self, s: Query, t: Query, on: Scalar) -> Query | None:
         """The change of T ▷ S."""
         no = flip(on, s.arity, t.arity)
-        return self.partnered(_anti(t, s, no), t, s, no)
+        return self.partnered(Anti, t, s, no)
 
     def touched(self, q: Query, inputs: tuple[Query, ...], keys: tuple[int, ...]) -> Query | None:
         """f(Snew ⋉ K) − f(Sold ⋉ K), K being the keys of the inputs' changes."""
@@ -221,16 +223,14 @@ def at_node(node: Query, state: str, changed: Collection[str], done: dict[Query,
     return with_children(node, tuple(done[c] for c in children(node)))
 
 
-def _anti(s: Query, t: Query, on: Scalar) -> Anti:
-    made = Anti(s, t, on)
-    assert isinstance(made, Anti)
-    return made
-
-
 def _sum(a: Query | None, b: Query | None) -> Query | None:
     if a is None or b is None:
         return a or b
     return a + b
+
+
+def _named(q: Query, names: tuple[str, ...]) -> Query:
+    return q if q.columns == names else Project(q, tuple(Col(i) for i in range(q.arity)), names)
 
 
 def _union(queries: list[Query]) -> Query:

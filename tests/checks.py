@@ -79,6 +79,7 @@ def check_pair(seed: int) -> bool:
     for aggregates in ("recompute", "stored") if has_groups(q) else ("recompute",):
         c = al.change(q, names, aggregates=aggregates)
         got = at.before(c.removed), at.before(c.added)
+        assert c.removed.columns == c.added.columns == q.columns, f"names, seed {seed}: {q}"
         assert got == want, f"{aggregates}, seed {seed}: {q}"
         assert not got[0] - before, f"∇ ⊑ old, seed {seed}: {q}"
         assert not got[0] & got[1], f"∇ min Δ = ∅, seed {seed}: {q}"
@@ -96,6 +97,7 @@ def check_signed(seed: int) -> bool:
     before, now = at.before(q), at.then(q)
     got = at.before(removed), at.before(added)
     assert got == (before - now, now - before), f"signed, seed {seed}: {q}"
+    assert removed.columns == added.columns == q.columns, f"names, seed {seed}: {q}"
     return bool(got[0] or got[1])
 
 

@@ -32,10 +32,13 @@ class DuckRunner:
 
     def define(self, name: str, sql: str, *, lazy: bool) -> None:
         kind = "VIEW" if lazy else "TABLE"
-        self.db.execute(f"CREATE TEMP {kind} __next AS {sql}")
-        self.drop(name)
-        self.db.execute(f"ALTER {kind} __next RENAME TO {self.name(name)}")
+        if self.kinds.get(name, kind) != kind:
+            self.drop(name)
+        self.db.execute(f"CREATE OR REPLACE TEMP {kind} {self.name(name)} AS {sql}")
         self.kinds[name] = kind
+
+    def define_empty(self, name: str, sql: str) -> None:
+        self.define(name, f"SELECT * FROM ({sql}) AS q LIMIT 0", lazy=False)
 
     def drop(self, name: str) -> None:
         if name in self.kinds:
@@ -75,10 +78,7 @@ class DuckRunner:
 
     def clear(self) -> None:
         """Forgets what a program defined."""
-        for name in list(self.kinds):
-            if self.kinds[name] == "VIEW":
-                self.drop(name)
-        for name in list(self.kinds):
+        for name in [n for n, kind in self.kinds.items() if kind == "VIEW"]:
             self.drop(name)
 
 
@@ -163,21 +163,24 @@ class Kept:
         self, removed: Iterable[Sequence[Any]], added: Iterable[Sequence[Any]]
     ) -> Outcome:
         """Changes rows of the edges, then refreshes; on an error the rows are put back."""
-        removed, added = [list(r) for r in removed], [list(r) for r in added]
-        marks = ", ".join("?" for _ in self.names)
-        same = " AND ".join(f"{c} IS NOT DISTINCT FROM ?" for c in self.names)
+        listed = ", ".join(self.names)
+        same = " AND ".join(f"x.{c} IS NOT DISTINCT FROM f.{c}" for c in self.names)
         self.db.execute("DELETE FROM feed")
         self.db.execute("CREATE OR REPLACE TEMP TABLE backup AS SELECT * FROM edges")
-        for row in removed:
-            self.db.execute(
-                "DELETE FROM edges WHERE rowid = "
-                f"(SELECT MIN(rowid) FROM edges WHERE {same})",
-                row,
-            )
-            self.db.execute(f"INSERT INTO feed VALUES ({marks}, -1)", row)
-        for row in added:
-            self.db.execute(f"INSERT INTO edges VALUES ({marks})", row)
-            self.db.execute(f"INSERT INTO feed VALUES ({marks}, 1)", row)
+        rows = [(r, -1) for r in removed] + [(r, 1) for r in added]
+        if rows:
+            marks = ", ".join(["(" + ", ".join("?" for _ in [*self.names, 1]) + ")"] * len(rows))
+            flat = [x for row, weight in rows for x in (*row, weight)]
+            self.db.execute(f"INSERT INTO feed VALUES {marks}", flat)
+        self.db.execute(
+            f"""DELETE FROM edges WHERE rowid IN (
+                SELECT x.id FROM (
+                    SELECT rowid AS id, *, ROW_NUMBER() OVER (PARTITION BY {listed}) AS n FROM edges
+                ) AS x JOIN (
+                    SELECT {listed}, COUNT(*) AS c FROM feed WHERE Weight < 0 GROUP BY {listed}
+                ) AS f ON {same} AND x.n <= f.c)"""
+        )
+        self.db.execute(f"INSERT INTO edges SELECT {listed} FROM feed WHERE Weight > 0")
         try:
             return self.refresh()
         except Exception:

@@ -28,6 +28,9 @@ class Runner(Protocol):
         redefined.
         """
 
+    def define_empty(self, name: str, sql: str) -> None:
+        """Makes a relation without rows known under a name; it has the columns of a query."""
+
     def is_empty(self, name: str) -> bool:
         """Whether a relation has no rows."""
 
@@ -154,7 +157,7 @@ class _Run:
         """What a block would define is empty, unless it was defined before it."""
         for item in items:
             if isinstance(item, Step) and item.name not in self.defined:
-                self.runner.define(item.name, f"SELECT * FROM ({item.sql}) AS q WHERE 1 = 0", lazy=True)
+                self.runner.define_empty(item.name, item.sql)
                 self.defined.add(item.name)
             elif isinstance(item, (When, Repeat)):
                 self.skip(item.body)

@@ -3,7 +3,7 @@
 -- INPUT EDGES (Start NODE, End NODE): the rows that there are now; copies and NULLs are allowed
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
 -- TABLE TC (Start NODE, End NODE): the pairs that a path connects
--- SETTING share = 1: how many ways over deleted edges we follow, by the size of TC
+-- SETTING share = 4: how many ways over deleted edges we follow, by the size of TC
 
 -- OUTPUT pairs
 SELECT t.Start, t.End FROM TC AS t;
@@ -38,7 +38,7 @@ WHERE NOT EXISTS (SELECT 1 FROM REDUNDANT AS r WHERE r.Start = d.Start AND r.End
 
 -- INCLUDE closure_insert.sql
 
--- STEP CLOSING: nodes that would be on a cycle
+-- VIEW CLOSING: nodes that would be on a cycle
 SELECT d.Start FROM DELTA AS d WHERE d.Start = d.End;
 
 -- VIEW CYCLE_EDGES: the edges between them
@@ -51,7 +51,7 @@ JOIN CLOSING AS y ON y.Start = e.End;
 -- ON BUILD
 -- INCLUDE closure_build.sql
 
--- STEP CLOSING: nodes on a cycle
+-- VIEW CLOSING: nodes on a cycle
 SELECT a.Start FROM ALL_PAIRS AS a WHERE a.Start = a.End;
 
 -- VIEW CYCLE_EDGES: the edges between them

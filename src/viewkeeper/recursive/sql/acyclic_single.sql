@@ -21,7 +21,7 @@ SELECT n.Start, n.End FROM TC_NEW AS n
 WHERE NOT EXISTS (SELECT 1 FROM TC AS t WHERE t.Start = n.Start AND t.End = n.End);
 
 -- The paper takes for granted that the graph stays acyclic; we look.
--- STEP CLOSING: nodes that would be on a cycle
+-- VIEW CLOSING: nodes that would be on a cycle
 SELECT d.Start FROM DELTA AS d WHERE d.Start = d.End;
 
 -- VIEW CYCLE_EDGES: the edges between them

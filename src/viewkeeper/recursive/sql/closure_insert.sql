@@ -57,12 +57,12 @@ FROM (
 WHERE NOT EXISTS (SELECT 1 FROM LINK AS k WHERE k.Start = q.Start AND k.End = q.End);
 -- END
 
--- STEP INTO: pairs that end with an added edge, if they are new
+-- STEP ENTERED: pairs that end with an added edge, if they are new
 SELECT DISTINCT r.Start, l.End FROM LINK AS l JOIN REACHING AS r ON r.End = l.Start
 WHERE NOT EXISTS (SELECT 1 FROM ABOVE AS u WHERE u.Start = r.Start AND u.End = l.End);
 
 -- STEP TC_NEW: all new pairs, and maybe some old ones
-SELECT DISTINCT i.Start, l.End FROM INTO AS i JOIN LEAVING AS l ON l.Start = i.End;
+SELECT DISTINCT i.Start, l.End FROM ENTERED AS i JOIN LEAVING AS l ON l.Start = i.End;
 
 -- STEP KNOWN: the old ones
 SELECT n.Start, n.End FROM TC_NEW AS n JOIN TC_MID AS t ON t.Start = n.Start AND t.End = n.End;

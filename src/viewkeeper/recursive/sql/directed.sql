@@ -3,7 +3,7 @@
 -- INPUT EDGES (Start NODE, End NODE): the rows that there are now; copies and NULLs are allowed
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
 -- TABLE TC (Start NODE, End NODE): the pairs that a path connects
--- SETTING share = 1: how many ways over deleted edges we follow, by the size of TC
+-- SETTING share = 4: how many ways over deleted edges we follow, by the size of TC
 
 -- OUTPUT pairs
 SELECT t.Start, t.End FROM TC AS t;

@@ -1,4 +1,5 @@
 -- SYSTEM undirected: the components of an undirected graph, and by them its closure
+-- NODES Least, LeastS, LeastE
 -- Pairs are not stored: a component of n nodes has n² of them.
 -- INPUT EDGES (Start NODE, End NODE): the rows that there are now, in either direction, with copies
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)

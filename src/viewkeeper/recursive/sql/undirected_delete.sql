@@ -1,10 +1,28 @@
--- From DELETED to REACHED, nodes with the part of their component that they are in now; LINKS between
--- parts that are one; VANISHED, nodes without edges.
+-- From DELETED to SPLIT, the nodes that are cut off from the rest of their component, and VANISHED,
+-- the nodes without edges. The two ends of each deleted edge search for each other.
 
 -- IF NOT EMPTY(DELETED)
 
--- STEP LOOSE: the ends of deleted edges
-SELECT d.Start AS Node FROM DELETED AS d UNION SELECT d.End AS Node FROM DELETED AS d;
+-- STEP LOOSE: the ends of deleted edges, with their component
+SELECT c.Node, c.Comp FROM COMPONENT AS c
+JOIN (SELECT d.Start AS Node FROM DELETED AS d UNION SELECT d.End AS Node FROM DELETED AS d) AS n
+  ON n.Node = c.Node;
+
+-- STEP VANISHED: those that no edge has any more
+SELECT l.Node, l.Comp FROM LOOSE AS l
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM (
+        SELECT DISTINCT b.Node
+        FROM (
+            SELECT e.Start AS Node FROM EDGES AS e WHERE e.End IS NOT NULL
+            UNION ALL
+            SELECT e.End AS Node FROM EDGES AS e WHERE e.Start IS NOT NULL
+          ) AS b
+        JOIN LOOSE AS a ON a.Node = b.Node
+      ) AS h
+    WHERE h.Node = l.Node
+  );
 
 -- VIEW KEPT: the edges that were there and still are, maybe in copies
 SELECT e.Start, e.End FROM EDGES AS e
@@ -15,95 +33,128 @@ WHERE e.Start IS NOT NULL AND e.End IS NOT NULL
 -- VIEW ALONG: in both directions
 SELECT k.Start, k.End FROM KEPT AS k UNION ALL SELECT k.End AS Start, k.Start AS End FROM KEPT AS k;
 
--- STEP VANISHED: those that no edge has any more
-SELECT l.Node FROM LOOSE AS l
+-- STEP PAIR: two nodes that were connected; are they still?
+SELECT d.Start, d.End, ROW_NUMBER() OVER (ORDER BY d.Start, d.End) AS Pair FROM DELETED AS d
+WHERE d.Start <> d.End;
+
+-- STEP ASKED: all pairs so far
+SELECT p.Start, p.End FROM PAIR AS p WHERE 1 = 0;
+
+-- STEP PART: nodes that are cut off, with the smallest node of their part
+SELECT p.Start AS Node, p.End AS Least FROM PAIR AS p WHERE 1 = 0;
+
+-- REPEAT UNTIL EMPTY(PAIR)
+
+-- STEP FRONTIER: the nodes that each side came to last
+SELECT p.Pair, 1 AS Side, p.Start AS Node, 0 AS Round FROM PAIR AS p
+UNION ALL
+SELECT p.Pair, 2 AS Side, p.End AS Node, 0 AS Round FROM PAIR AS p;
+
+-- STEP REACHED: all of them
+SELECT f.Pair, f.Side, f.Node, f.Round FROM FRONTIER AS f;
+
+-- REPEAT UNTIL EMPTY(FRONTIER) AT MOST 60: the ends of deleted edges are far from each other
+
+-- STEP TOUCH: their neighbours
+SELECT DISTINCT f.Pair, f.Side, a.End AS Node, f.Round + 1 AS Round FROM FRONTIER AS f
+JOIN ALONG AS a ON a.Start = f.Node
 WHERE NOT EXISTS (
-    SELECT 1
-    FROM (
-        SELECT e.Start AS Node FROM EDGES AS e JOIN LOOSE AS a ON a.Node = e.Start WHERE e.End IS NOT NULL
-        UNION
-        SELECT e.End AS Node FROM EDGES AS e JOIN LOOSE AS a ON a.Node = e.End WHERE e.Start IS NOT NULL
-      ) AS h
-    WHERE h.Node = l.Node
+    SELECT 1 FROM REACHED AS r WHERE r.Pair = f.Pair AND r.Side = f.Side AND r.Node = a.End
   );
 
--- STEP PART: each end begins a part, with a number of its own
-SELECT c.Node, c.Comp, t.Top + ROW_NUMBER() OVER (ORDER BY c.Node) AS Part
-FROM COMPONENT AS c JOIN LOOSE AS l ON l.Node = c.Node CROSS JOIN TOP AS t;
-
--- STEP GROUPS: parts that met belong to one group, named by one of them; known in time, not at once
-SELECT p.Part, p.Comp, p.Part AS Grp FROM PART AS p;
-
--- STEP REACHED: the nodes of each part
-SELECT p.Node, p.Part FROM PART AS p;
-
--- STEP FRONTIER: those that came last, while a component may still fall apart
-SELECT p.Node, p.Part FROM PART AS p
-JOIN (SELECT q.Comp FROM PART AS q GROUP BY q.Comp HAVING COUNT(*) > 1) AS o ON o.Comp = p.Comp;
-
--- STEP MEET: parts that an edge connects
-SELECT p.Part AS A, p.Part AS B FROM PART AS p WHERE 1 = 0;
-
--- STEP OPEN_PART: the part that goes on when its component is settled, so it has all nodes not reached
-SELECT p.Comp, p.Part FROM PART AS p WHERE 1 = 0;
-
--- REPEAT UNTIL EMPTY(FRONTIER) AT MOST 60: parts of a component are far from each other
-
--- STEP TOUCH: the neighbours
-SELECT DISTINCT a.End AS Node, f.Part FROM FRONTIER AS f JOIN ALONG AS a ON a.Start = f.Node;
-
--- STEP MET: neighbours of two parts, and nodes of one that are neighbours of another
-SELECT t.Part AS A, r.Part AS B FROM TOUCH AS t JOIN REACHED AS r ON r.Node = t.Node AND r.Part <> t.Part
-UNION
-SELECT t.Part AS A, u.Part AS B FROM TOUCH AS t JOIN TOUCH AS u ON u.Node = t.Node AND u.Part <> t.Part;
-
--- STEP MEET
-SELECT m.A, m.B FROM MEET AS m UNION SELECT m.A, m.B FROM MET AS m UNION SELECT m.B AS A, m.A AS B FROM MET AS m;
-
--- STEP NEARER: the smallest group that a part met
-SELECT g.Part, g.Comp, LEAST(g.Grp, COALESCE(MIN(o.Grp), g.Grp)) AS Grp
-FROM GROUPS AS g
-LEFT JOIN MEET AS m ON m.A = g.Part
-LEFT JOIN GROUPS AS o ON o.Part = m.B
-GROUP BY g.Part, g.Comp, g.Grp;
-
--- STEP GROUPS: and the group of that
-SELECT n.Part, n.Comp, m.Grp FROM NEARER AS n JOIN NEARER AS m ON m.Part = n.Grp;
-
--- STEP NEWLY: neighbours that no part had
-SELECT t.Node, MIN(t.Part) AS Part FROM TOUCH AS t
-WHERE NOT EXISTS (SELECT 1 FROM REACHED AS r WHERE r.Node = t.Node)
-GROUP BY t.Node;
-
 -- STEP REACHED
-SELECT r.Node, r.Part FROM REACHED AS r UNION ALL SELECT n.Node, n.Part FROM NEWLY AS n;
+SELECT r.Pair, r.Side, r.Node, r.Round FROM REACHED AS r
+UNION ALL
+SELECT t.Pair, t.Side, t.Node, t.Round FROM TOUCH AS t;
 
--- STEP GROWING: groups that have not come to their end
-SELECT DISTINCT g.Comp, g.Grp FROM NEWLY AS n JOIN GROUPS AS g ON g.Part = n.Part;
-
--- STEP OPEN_PART
-SELECT o.Comp, o.Part FROM OPEN_PART AS o
-UNION
-SELECT g.Comp, MIN(g.Grp) AS Part FROM GROWING AS g GROUP BY g.Comp HAVING COUNT(*) = 1;
-
--- STEP FRONTIER: go on in components with two such groups or more
-SELECT n.Node, n.Part FROM NEWLY AS n
-JOIN GROUPS AS g ON g.Part = n.Part
-JOIN (SELECT w.Comp FROM GROWING AS w GROUP BY w.Comp HAVING COUNT(*) > 1) AS o ON o.Comp = g.Comp;
+-- STEP FRONTIER: go on if the sides have not met, and none of them has come to its end
+SELECT t.Pair, t.Side, t.Node, t.Round FROM TOUCH AS t
+JOIN (SELECT u.Pair FROM TOUCH AS u GROUP BY u.Pair HAVING MIN(u.Side) <> MAX(u.Side)) AS b
+  ON b.Pair = t.Pair
+WHERE NOT EXISTS (
+    SELECT 1 FROM TOUCH AS x JOIN REACHED AS y
+      ON y.Pair = x.Pair AND y.Node = x.Node AND y.Side <> x.Side
+    WHERE x.Pair = t.Pair
+  );
 
 -- END
 
--- STEP OWNER: the part that keeps the component's number: the open one, else the largest
-SELECT q.Comp, q.Part
+-- STEP FINISHED: sides that came to their end without meeting the other; they are all of their part
+SELECT s.Pair, s.Side, s.Least
 FROM (
-    SELECT g.Comp, g.Part,
-        ROW_NUMBER() OVER (
-            PARTITION BY g.Comp ORDER BY CASE WHEN o.Part IS NULL THEN 1 ELSE 0 END, s.N DESC, g.Part
-        ) AS Place
-    FROM GROUPS AS g
-    JOIN (SELECT r.Part, COUNT(*) AS N FROM REACHED AS r GROUP BY r.Part) AS s ON s.Part = g.Part
-    LEFT JOIN OPEN_PART AS o ON o.Part = g.Part
-  ) AS q
-WHERE q.Place = 1;
+    SELECT r.Pair, r.Side, MIN(r.Node) AS Least, MAX(r.Round) AS Round FROM REACHED AS r
+    GROUP BY r.Pair, r.Side
+  ) AS s
+JOIN (
+    SELECT q.Pair, MIN(q.Round) AS Round
+    FROM (
+        SELECT r.Pair, r.Side, MAX(r.Round) AS Round FROM REACHED AS r GROUP BY r.Pair, r.Side
+      ) AS q
+    GROUP BY q.Pair
+  ) AS m ON m.Pair = s.Pair AND m.Round = s.Round
+WHERE NOT EXISTS (
+    SELECT 1 FROM REACHED AS x JOIN REACHED AS y
+      ON y.Pair = x.Pair AND y.Node = x.Node AND y.Side <> x.Side
+    WHERE x.Pair = s.Pair
+  );
 
+-- STEP ASKED
+SELECT a.Start, a.End FROM ASKED AS a UNION SELECT p.Start, p.End FROM PAIR AS p;
+
+-- STEP PAIR: none, if nothing is cut off
+SELECT p.Start, p.End, p.Pair FROM PAIR AS p WHERE 1 = 0;
+
+-- IF NOT EMPTY(FINISHED): what was connected through the parts cut off may fall apart, too
+
+-- STEP PART
+SELECT p.Node, p.Least FROM PART AS p
+UNION
+SELECT r.Node, f.Least FROM REACHED AS r JOIN FINISHED AS f ON f.Pair = r.Pair AND f.Side = r.Side;
+
+-- STEP LINE: pairs asked for, with the parts that their ends are in
+SELECT a.Start, a.End, h.Comp, p.Least AS LeastS, q.Least AS LeastE FROM ASKED AS a
+JOIN LOOSE AS h ON h.Node = a.Start
+LEFT JOIN PART AS p ON p.Node = a.Start
+LEFT JOIN PART AS q ON q.Node = a.End;
+
+-- STEP NEIGHBOUR: nodes not cut off that were connected through a part
+SELECT n.Comp, n.Least, n.Node,
+    ROW_NUMBER() OVER (
+        PARTITION BY n.Comp, CASE WHEN t.Comp IS NULL THEN n.Least END ORDER BY n.Node
+    ) AS Place,
+    CASE WHEN t.Comp IS NULL THEN 0 ELSE 1 END AS Tangled
+FROM (
+    SELECT l.Comp, l.LeastE AS Least, l.Start AS Node FROM LINE AS l
+    WHERE l.LeastS IS NULL AND l.LeastE IS NOT NULL
+    UNION
+    SELECT l.Comp, l.LeastS AS Least, l.End AS Node FROM LINE AS l
+    WHERE l.LeastE IS NULL AND l.LeastS IS NOT NULL
+  ) AS n
+LEFT JOIN (SELECT DISTINCT l.Comp FROM LINE AS l WHERE l.LeastS <> l.LeastE) AS t ON t.Comp = n.Comp;
+
+-- STEP PAIR: each of them and the next one
+SELECT q.Start, q.End, ROW_NUMBER() OVER (ORDER BY q.Start, q.End) AS Pair
+FROM (
+    SELECT DISTINCT x.Node AS Start, y.Node AS End FROM NEIGHBOUR AS x
+    JOIN NEIGHBOUR AS y
+      ON y.Comp = x.Comp AND y.Place = x.Place + 1 AND (x.Tangled = 1 OR y.Least = x.Least)
+    WHERE x.Node <> y.Node
+  ) AS q
+WHERE NOT EXISTS (SELECT 1 FROM ASKED AS a WHERE a.Start = q.Start AND a.End = q.End);
+
+-- END
+-- END
+
+-- IF NOT EMPTY(PART)
+
+-- STEP NUMBER: a number for each part
+SELECT q.Least, t.Top + ROW_NUMBER() OVER (ORDER BY q.Least) AS Label
+FROM (SELECT DISTINCT p.Least FROM PART AS p) AS q CROSS JOIN TOP AS t;
+
+-- STEP SPLIT: the nodes cut off, with the number they had and the number of the part
+SELECT c.Node, c.Comp AS Was, n.Label FROM COMPONENT AS c
+JOIN PART AS p ON p.Node = c.Node
+JOIN NUMBER AS n ON n.Least = p.Least;
+
+-- END
 -- END

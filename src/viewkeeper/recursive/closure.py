@@ -24,7 +24,7 @@ class Closure:
     Parameters
     ----------
     start, end : sequence of str
-        The columns of the edges' table that hold the two ends; as many for the one as for the other.
+        The columns of the edges' table that hold the two ends, as many for each.
     graph : str
         "directed", "acyclic" or "undirected".
     dialect : str
@@ -86,8 +86,8 @@ class Closure:
     def output(self, name: str = "pairs") -> str:
         """The query that readers see, with the user's column names.
 
-        ``pairs`` has the columns of start and end. For undirected graphs ``components`` has those of
-        start for a node, and then, with ``component_`` before their names, its component.
+        ``pairs`` has the columns of start and end. For undirected graphs ``components`` has those
+        of start for a node, and then, with ``component_`` before their names, its component.
         """
         sql = self.system.output(name).sql
         tree = parse_one(sql, read=self.dialect)

@@ -1,4 +1,4 @@
-"""How many joins a program needs."""
+"""How many joins a program needs, and how often it reads what is large."""
 
 from __future__ import annotations
 
@@ -7,72 +7,89 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
-from viewkeeper.recursive.model import Change, Item, Program, Repeat, Step, When
+from viewkeeper.recursive.model import Change, Event, Item, Repeat, Step, System, When
 from viewkeeper.recursive.rendering import DIALECT
 
 
 @dataclass(frozen=True)
 class Joins:
-    """The joins of a program, those of loops apart: they count once per round."""
+    """The joins of a program; those of loops apart, as they count once per round.
 
-    once: int
-    per_round: int
+    ``scans`` are the reads of stored tables and of inputs, views over them included; all other
+    relations are small if the change is. ``steps`` are the queries that are computed.
+    """
+
+    joins: int
+    scans: int
     steps: int
+    joins_per_round: int = 0
+    scans_per_round: int = 0
+    steps_per_round: int = 0
 
 
-def count_joins(program: Program, *, skip: Sequence[str] = ()) -> Joins:
+def count_joins(system: System, event: Event, *, skip: Sequence[str] = ()) -> Joins:
     """Counts joins and tests of existence, which cost as much as a join.
 
     Parameters
     ----------
-    program : Program
-        As read from its text; views count where they are used.
+    system : System
+        As read from its text.
+    event : str
+        Which of its programs.
     skip : sequence of str
         Relations that are empty: what runs only if they have rows is not counted.
 
     Examples
     --------
     >>> from viewkeeper.recursive import load
-    >>> count_joins(load("acyclic_single").programs["DELETE"])
-    Joins(once=6, per_round=0, steps=4)
+    >>> count_joins(load("acyclic_single"), "DELETE").joins
+    6
     """
-    views: dict[str, int] = {}
-    counted = _count(program.body, frozenset(skip), views)
-    return Joins(*counted)
+    large = {relation.name: (0, 1) for relation in (*system.inputs, *system.tables)}
+    large.pop("CHANGES", None)
+    once, rounds = _count(system.programs[event].body, frozenset(skip), large)
+    return Joins(*once, *rounds)
 
 
-def _count(items: Sequence[Item], skip: frozenset[str], views: dict[str, int]) -> tuple[int, int, int]:
-    once = per_round = steps = 0
+_Three = tuple[int, int, int]
+
+
+def _plus(a: _Three, b: _Three) -> _Three:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+def _count(
+    items: Sequence[Item], skip: frozenset[str], known: dict[str, tuple[int, int]]
+) -> tuple[_Three, _Three]:
+    once: _Three = (0, 0, 0)
+    rounds: _Three = (0, 0, 0)
     for item in items:
         match item:
             case Step(name, sql) if item.lazy:
-                views[name] = _joins(sql, views)
+                known[name] = _query(sql, known)
             case Step() | Change():
-                once += _joins(item.sql, views)
-                steps += 1
+                once = _plus(once, (*_query(item.sql, known), 1))
             case When(relation, body) if relation not in skip:
-                a, b, c = _count(body, skip, views)
-                once, per_round, steps = once + a, per_round + b, steps + c
+                more, more_rounds = _count(body, skip, known)
+                once, rounds = _plus(once, more), _plus(rounds, more_rounds)
             case Repeat(_, body):
-                a, b, _ = _count(body, skip, views)
-                per_round += a + b
+                more, more_rounds = _count(body, skip, known)
+                rounds = _plus(rounds, _plus(more, more_rounds))
             case _:
                 pass
-    return once, per_round, steps
+    return once, rounds
 
 
-def _joins(sql: str, views: dict[str, int]) -> int:
-    """The joins of a query; a test against nothing but a parameter is a selection."""
+def _query(sql: str, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """The joins and the scans of a query; a test that does not look at the row is none."""
     tree = parse_one(sql, read=DIALECT)
-    inside = sum(views.get(table.name, 0) for table in tree.find_all(exp.Table))
-    # joining with a relation of one row is a selection as well; the paper counts none for it
+    inside = [known.get(table.name, (0, 0)) for table in tree.find_all(exp.Table)]
     joined = sum(1 for _ in tree.find_all(exp.Join))
     tested = sum(1 for test in tree.find_all(exp.Exists) if _correlated(test))
-    return inside + joined + tested
+    return joined + tested + sum(j for j, _ in inside), sum(s for _, s in inside)
 
 
 def _correlated(test: exp.Exists) -> bool:
-    names = {t.alias_or_name for t in test.find_all(exp.Table)} | {
-        s.alias for s in test.find_all(exp.Subquery)
-    }
+    names = {table.alias_or_name for table in test.find_all(exp.Table)}
+    names |= {query.alias for query in test.find_all(exp.Subquery)}
     return any(c.table and c.table not in names for c in test.find_all(exp.Column))

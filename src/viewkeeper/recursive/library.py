@@ -12,7 +12,12 @@ from viewkeeper.recursive.reading import read_system
 
 Graph = Literal["directed", "acyclic", "undirected"]
 GRAPHS: tuple[Graph, ...] = ("directed", "acyclic", "undirected")
-SINGLE = ("acyclic_single", "undirected_single", "directed_single", "even")  # the paper's, as they are
+SINGLE = (
+    "acyclic_single",
+    "undirected_single",
+    "directed_single",
+    "even",
+)  # the paper's, as they are
 
 
 def text(file: str) -> str:
@@ -33,8 +38,8 @@ def load(name: str) -> System:
     Parameters
     ----------
     name : str
-        A kind of graph ("directed", "acyclic", "undirected"): closures kept for batches of edges. Or
-        a program of the paper, for one edge at a time: "acyclic_single", "undirected_single",
+        A kind of graph ("directed", "acyclic", "undirected"): closures kept for batches of edges.
+        Or a program of the paper, for one edge at a time: "acyclic_single", "undirected_single",
         "directed_single", "even".
 
     Returns

@@ -117,7 +117,7 @@ Item = Union[Step, Change, When, Repeat, Fail, Recompute]
 
 @dataclass(frozen=True)
 class Program:
-    """What to do on an event. ``parameters`` are the columns of the one changed row, if it is one."""
+    """What to do on an event; ``parameters`` are the columns of the changed row, if it is one."""
 
     event: Event
     body: tuple[Item, ...]

@@ -8,14 +8,12 @@ equality becomes a conjunction, order becomes lexicographic, lists become longer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from sqlglot import exp
 
 from viewkeeper.recursive.errors import ProgramError
 
 _ORDER = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
-_LISTS = (exp.Group, exp.Order, exp.Window)
 
 
 def column_names(name: str, width: int) -> list[str]:
@@ -29,25 +27,32 @@ def column_names(name: str, width: int) -> list[str]:
     return [name] if width == 1 else [f"{name}_{i}" for i in range(1, width + 1)]
 
 
-def widen(tree: exp.Expression, nodes: frozenset[str], width: int) -> exp.Expression:
+def widen(tree: exp.Expr, nodes: frozenset[str], width: int) -> exp.Expr:
     """A query over nodes of one column as one over nodes of ``width`` columns.
 
     Examples
     --------
     >>> from sqlglot import parse_one
     >>> tree = parse_one("SELECT t.Start, 1 AS n FROM TC AS t WHERE t.Start = t.End", read="spark")
-    >>> widen(tree, frozenset({"start", "end"}), 2).sql("spark")
-    'SELECT t.Start_1, t.Start_2, 1 AS n FROM TC AS t WHERE (t.Start_1 = t.End_1 AND t.Start_2 = t.End_2)'
+    >>> print(widen(tree, frozenset({"start", "end"}), 2).sql("spark", pretty=True))
+    SELECT
+      t.Start_1,
+      t.Start_2,
+      1 AS n
+    FROM TC AS t
+    WHERE
+      (
+        t.Start_1 = t.End_1 AND t.Start_2 = t.End_2
+      )
     """
     if width == 1:
         return tree
     tree = tree.copy()
     wide = _Widen(nodes, width)
-    for kind in (exp.Predicate, exp.Count):
-        for found in reversed(list(tree.find_all(kind))):
-            new = wide.predicate(cast(exp.Expression, found))
-            if new is not found:
-                tree = _replaced(tree, found, new)
+    for found in reversed(list(tree.find_all(exp.Predicate, exp.Count))):
+        new = wide.predicate(found)
+        if new is not found:
+            found.replace(new)
     for group in tree.find_all(exp.Group):
         group.set("expressions", wide.each(group.expressions))
     for window in tree.find_all(exp.Window):
@@ -59,19 +64,12 @@ def widen(tree: exp.Expression, nodes: frozenset[str], width: int) -> exp.Expres
     return tree
 
 
-def _replaced(tree: exp.Expression, old: exp.Expression, new: exp.Expression) -> exp.Expression:
-    if old is tree:
-        return new
-    old.replace(new)
-    return tree
-
-
 class _Widen:
     def __init__(self, nodes: frozenset[str], width: int) -> None:
         self.nodes = nodes
         self.width = width
 
-    def is_node(self, e: exp.Expression | None) -> bool:
+    def is_node(self, e: exp.Expr | None) -> bool:
         """Whether an expression's value is a node."""
         match e:
             case exp.Column() | exp.Placeholder():
@@ -82,7 +80,7 @@ class _Widen:
                 return self.is_node(e.args["ifs"][0].args["true"])
         return False
 
-    def part(self, e: exp.Expression, i: int) -> exp.Expression:
+    def part(self, e: exp.Expr, i: int) -> exp.Expr:
         """The i-th column of a node, counted from zero."""
         new = e.copy()
         match new:
@@ -116,25 +114,25 @@ class _Widen:
                 )
         return new
 
-    def parts(self, e: exp.Expression) -> list[exp.Expression]:
+    def parts(self, e: exp.Expr) -> list[exp.Expr]:
         return [self.part(e, i) for i in range(self.width)]
 
-    def each(self, list_: Sequence[exp.Expression]) -> list[exp.Expression]:
+    def each(self, list_: Sequence[exp.Expr]) -> list[exp.Expr]:
         """A list of expressions, nodes replaced by their columns."""
         return [p for e in list_ for p in (self.parts(e) if self.is_node(e) else [e])]
 
-    def ordered(self, e: exp.Expression) -> list[exp.Expression]:
+    def ordered(self, e: exp.Expr) -> list[exp.Expr]:
         """The same for ORDER BY."""
         if not isinstance(e, exp.Ordered) or not self.is_node(e.this):
             return [e]
-        found = []
+        found: list[exp.Expr] = []
         for part in self.parts(e.this):
             new = e.copy()
             new.set("this", part)
             found.append(new)
         return found
 
-    def projected(self, e: exp.Expression) -> list[exp.Expression]:
+    def projected(self, e: exp.Expr) -> list[exp.Expr]:
         """The same for a SELECT list: names become longer too."""
         name = e.alias_or_name
         inner = e.this if isinstance(e, exp.Alias) else e
@@ -150,19 +148,23 @@ class _Widen:
         names = column_names(name, self.width)
         return [exp.alias_(p, n) for p, n in zip(self.parts(inner), names, strict=True)]
 
-    def predicate(self, e: exp.Expression) -> exp.Expression:
+    def predicate(self, e: exp.Expr) -> exp.Expr:
         """A comparison of nodes as comparisons of their columns."""
         match e:
             case exp.Count() if self.is_node(e.this):
                 return exp.Count(this=self.part(e.this, 0))
             case exp.Is() if self.is_node(e.this):
-                return exp.paren(exp.or_(*[exp.Is(this=p, expression=exp.null()) for p in self.parts(e.this)]))
+                return exp.paren(
+                    exp.or_(*[exp.Is(this=p, expression=exp.null()) for p in self.parts(e.this)])
+                )
             case exp.Binary() if self.is_node(e.this) or self.is_node(e.expression):
                 pass
             case _:
                 return e
         left, right = self.parts(e.this), self.parts(e.expression)
-        equal = [exp.EQ(this=x.copy(), expression=y.copy()) for x, y in zip(left, right, strict=True)]
+        equal = [
+            exp.EQ(this=x.copy(), expression=y.copy()) for x, y in zip(left, right, strict=True)
+        ]
         if isinstance(e, exp.EQ):
             return exp.paren(exp.and_(*equal))
         if isinstance(e, exp.NEQ):
@@ -173,7 +175,7 @@ class _Widen:
                 f"{e.sql('spark')} has no meaning for nodes of several columns",
                 hint="Compare nodes by =, <>, <, <=, > or >=.",
             )
-        ways: list[exp.Expression] = []
+        ways: list[exp.Expr] = []
         for i, (x, y) in enumerate(zip(left, right, strict=True)):
             last = type(e) if i == self.width - 1 else strict
             ways.append(exp.and_(*[q.copy() for q in equal[:i]], last(this=x, expression=y)))

@@ -3,11 +3,11 @@
     WITH RECURSIVE tc(a, b) AS (
         SELECT src, dst FROM edges
         UNION
-        SELECT tc.a, e.dst FROM tc JOIN edges e ON tc.b = e.src      -- or the edge first, or tc twice
+        SELECT tc.a, e.dst FROM tc JOIN edges e ON tc.b = e.src    -- or the edge first, or tc twice
     ) SELECT a, b FROM tc
 
-Anything more than this (other conditions, counters, aggregates, more tables) is not a plain closure;
-the answer then says why.
+Anything more than this (other conditions, counters, aggregates, more tables) is not a plain
+closure; the answer then says why.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _recognise(sql: str) -> PlainClosure:
     )
 
 
-def _bare(e: exp.Expression) -> exp.Expression:
+def _bare(e: exp.Expr) -> exp.Expr:
     while isinstance(e, (exp.Subquery, exp.Paren)):
         e = e.this
     return e
@@ -150,13 +150,13 @@ def _only(select: exp.Select, *allowed: str) -> None:
             raise _No(f"it has {key.rstrip('_').upper()}")
 
 
-def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expression]]:
+def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expr]]:
     """The tables of FROM by their names in the query, and all join conditions."""
     source = select.args.get("from_") or select.args.get("from")
     if source is None:
         raise _No("a part of it has no FROM")
     found: dict[str, exp.Table] = {}
-    conditions: list[exp.Expression] = []
+    conditions: list[exp.Expr] = []
     for item in [source.this, *[join.this for join in select.args.get("joins") or []]]:
         if not isinstance(item, exp.Table):
             raise _No("it reads a query where a table should be")
@@ -172,14 +172,18 @@ def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expressi
         if join.args.get("using"):
             raise _No("it joins by USING; write ON")
         if join.args.get("on"):
-            conditions += join.args["on"].flatten() if isinstance(join.args["on"], exp.And) else [join.args["on"]]
+            conditions += _conjuncts(join.args["on"])
     where = select.args.get("where")
     if where is not None:
-        conditions += where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
+        conditions += _conjuncts(where.this)
     return found, [_bare(c) for c in conditions]
 
 
-def _column(e: exp.Expression, tables: dict[str, exp.Table]) -> tuple[str, str]:
+def _conjuncts(e: exp.Expr) -> list[exp.Expr]:
+    return list(e.flatten()) if isinstance(e, exp.And) else [e]
+
+
+def _column(e: exp.Expr, tables: dict[str, exp.Table]) -> tuple[str, str]:
     """The table's name in the query, and the column, in lower case."""
     inner = _bare(e.this if isinstance(e, exp.Alias) else e)
     if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
@@ -194,12 +198,12 @@ def _column(e: exp.Expression, tables: dict[str, exp.Table]) -> tuple[str, str]:
     return table, inner.name.lower()
 
 
-def _not_null(e: exp.Expression) -> exp.Expression | None:
+def _not_null(e: exp.Expr) -> exp.Expr | None:
     """The x of x IS NOT NULL."""
     if isinstance(e, exp.Not):
         inner = _bare(e.this)
         if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-            this: exp.Expression = inner.this
+            this: exp.Expr = inner.this
             return this
     return None
 
@@ -252,7 +256,9 @@ def _step(
             key, column = _column(inner, tables)
             filtered |= set() if is_path[key] else {column}
         elif isinstance(condition, exp.EQ):
-            pair = frozenset(_column(side, tables) for side in (condition.this, condition.expression))
+            pair = frozenset(
+                _column(side, tables) for side in (condition.this, condition.expression)
+            )
             equalities.add(pair)
         else:
             raise _No(f"it has the condition {condition.sql('spark')}")

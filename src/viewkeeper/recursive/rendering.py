@@ -9,7 +9,17 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from viewkeeper.recursive.errors import ProgramError
-from viewkeeper.recursive.model import NODE, Change, Item, Program, Relation, Repeat, Step, System, When
+from viewkeeper.recursive.model import (
+    NODE,
+    Change,
+    Item,
+    Program,
+    Relation,
+    Repeat,
+    Step,
+    System,
+    When,
+)
 from viewkeeper.recursive.nodes import column_names, widen
 
 DIALECT = "spark"  # in which the texts are written
@@ -37,7 +47,8 @@ def prepare(system: System, dialect: str = "spark", width: int = 1, prefix: str 
     Examples
     --------
     >>> from viewkeeper.recursive import load
-    >>> step = next(prepare(load("acyclic_single"), "duckdb", prefix="v_").programs["INSERT"].items())
+    >>> system = prepare(load("acyclic_single"), "duckdb", prefix="v_")
+    >>> step = next(system.programs["INSERT"].items())
     >>> print(step.name, step.sql[:42])
     TC_NEW SELECT "t"."Start", ⟪b⟫ AS "End" FROM "v_T
     """
@@ -122,7 +133,7 @@ def bind(
     for parameter in program.parameters:
         if parameter.name not in given:
             raise ProgramError(
-                f"the program ON {program.event} of {system.name} needs a value for :{parameter.name}",
+                f"ON {program.event} of {system.name} needs a value for :{parameter.name}",
                 hint="Give the changed row.",
             )
         value = given.pop(parameter.name)
@@ -131,9 +142,10 @@ def bind(
         for name, part in zip(column_names(parameter.name, wide), parts, strict=True):
             texts[f"⟪{name}⟫"] = exp.convert(part).sql(dialect)
     if given:
+        known = [p.name for p in program.parameters] + list(system.settings)
         raise ProgramError(
             f"the program ON {program.event} of {system.name} has no :{next(iter(given))}",
-            hint=f"It has: {', '.join([p.name for p in program.parameters] + list(system.settings))}.",
+            hint=f"It has: {', '.join(known)}.",
         )
 
     def put(text: str) -> str:
@@ -150,7 +162,8 @@ def columns(relation: Relation, width: int, node_types: Sequence[str]) -> list[t
     Examples
     --------
     >>> from viewkeeper.recursive.model import Column
-    >>> columns(Relation("C", (Column("Node", "NODE"), Column("n", "BIGINT"))), 2, ["INT", "STRING"])
+    >>> table = Relation("C", (Column("Node", "NODE"), Column("n", "BIGINT")))
+    >>> columns(table, 2, ["INT", "STRING"])
     [('Node_1', 'INT'), ('Node_2', 'STRING'), ('n', 'BIGINT')]
     """
     found: list[tuple[str, str]] = []

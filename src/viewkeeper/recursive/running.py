@@ -54,9 +54,9 @@ class TableChange:
 class Outcome:
     """What a program came to.
 
-    ``changes`` are to be committed together. If ``recompute`` has a reason, the program gave up: the
-    tables are to be built anew. If ``replace``, they were: each table is to hold exactly the inserted
-    rows.
+    ``changes`` are to be committed together. If ``recompute`` has a reason, the program gave up:
+    the tables are to be built anew. If ``replace``, they were: each table is to hold exactly the
+    inserted rows.
     """
 
     changes: list[TableChange] = field(default_factory=list)

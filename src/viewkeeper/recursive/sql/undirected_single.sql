@@ -46,17 +46,21 @@ SELECT t.A, t.V, t.B FROM THROUGH AS t;
 -- In print, part (2) also has Node = T1.V, parts (3) and (4) go from T1.B to T2.A, and nothing asks
 -- whether the edge connects two trees; then no path over the edge is complete.
 -- INSERT INTO THROUGH: (1), (2) paths over the edge; (3), (4) the way back
-SELECT t1.A, n.Node AS V, t2.B FROM BRIDGE AS e
-JOIN T_STAR AS t1 ON t1.B = e.A JOIN T_STAR AS t2 ON t2.A = e.B JOIN GNODES AS n ON n.Node = t1.V
+SELECT t1.A, n.Node AS V, t2.B
+FROM T_STAR AS t1 CROSS JOIN T_STAR AS t2 JOIN GNODES AS n ON n.Node = t1.V
+WHERE t1.B = :a AND t2.A = :b AND EXISTS (SELECT 1 FROM BRIDGE AS e)
 UNION
-SELECT t1.A, n.Node AS V, t2.B FROM BRIDGE AS e
-JOIN T_STAR AS t1 ON t1.B = e.A JOIN T_STAR AS t2 ON t2.A = e.B JOIN GNODES AS n ON n.Node = t2.V
+SELECT t1.A, n.Node AS V, t2.B
+FROM T_STAR AS t1 CROSS JOIN T_STAR AS t2 JOIN GNODES AS n ON n.Node = t2.V
+WHERE t1.B = :a AND t2.A = :b AND EXISTS (SELECT 1 FROM BRIDGE AS e)
 UNION
-SELECT t2.B AS A, n.Node AS V, t1.A AS B FROM BRIDGE AS e
-JOIN T_STAR AS t1 ON t1.B = e.A JOIN T_STAR AS t2 ON t2.A = e.B JOIN GNODES AS n ON n.Node = t1.V
+SELECT t2.B AS A, n.Node AS V, t1.A AS B
+FROM T_STAR AS t1 CROSS JOIN T_STAR AS t2 JOIN GNODES AS n ON n.Node = t1.V
+WHERE t1.B = :a AND t2.A = :b AND EXISTS (SELECT 1 FROM BRIDGE AS e)
 UNION
-SELECT t2.B AS A, n.Node AS V, t1.A AS B FROM BRIDGE AS e
-JOIN T_STAR AS t1 ON t1.B = e.A JOIN T_STAR AS t2 ON t2.A = e.B JOIN GNODES AS n ON n.Node = t2.V;
+SELECT t2.B AS A, n.Node AS V, t1.A AS B
+FROM T_STAR AS t1 CROSS JOIN T_STAR AS t2 JOIN GNODES AS n ON n.Node = t2.V
+WHERE t1.B = :a AND t2.A = :b AND EXISTS (SELECT 1 FROM BRIDGE AS e);
 
 -- ON DELETE (a NODE, b NODE): the edge between a and b, in G
 

@@ -6,15 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import duckdb
+
 from viewkeeper.recursive import Closure, Outcome, bind, build, columns, load, prepare, refresh, run
 from viewkeeper.recursive.model import System
 from viewkeeper.recursive.nodes import column_names
 
+# Planning is most of the time of small queries.
+_NOT_NEEDED = (
+    "join_order,statistics_propagation,column_lifetime,compressed_materialization,reorder_filter,"
+    "join_filter_pushdown,late_materialization,common_aggregate,build_side_probe_side"
+)
+
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory, on one core."""
+    """A database in memory, on one core, for small tables."""
     db = duckdb.connect(":memory:")
     db.execute("SET threads = 1")
+    db.execute(f"SET disabled_optimizers = '{_NOT_NEEDED}'")
     return db
 
 
@@ -38,7 +46,10 @@ class DuckRunner:
         self.kinds[name] = kind
 
     def define_empty(self, name: str, sql: str) -> None:
-        self.define(name, f"SELECT * FROM ({sql}) AS q LIMIT 0", lazy=False)
+        if self.kinds.get(name) == "TABLE":  # from a former run, with the same columns
+            self.db.execute(f"DELETE FROM {self.name(name)}")
+        else:
+            self.define(name, f"SELECT * FROM ({sql}) AS q LIMIT 0", lazy=False)
 
     def drop(self, name: str) -> None:
         if name in self.kinds:
@@ -140,7 +151,10 @@ class Kept:
     """A table of edges and its closure, kept by the programs for batches."""
 
     def __init__(
-        self, graph: Any, types: Sequence[str] = ("INTEGER",), settings: dict[str, Any] | None = None
+        self,
+        graph: Any,
+        types: Sequence[str] = ("INTEGER",),
+        settings: dict[str, Any] | None = None,
     ) -> None:
         width = len(types)
         start = [f"s{i}" for i in range(width)]
@@ -159,9 +173,7 @@ class Kept:
             self.db.execute(f"CREATE TABLE v_{table.name} ({listed})")
         self.names = start + end
 
-    def change(
-        self, removed: Iterable[Sequence[Any]], added: Iterable[Sequence[Any]]
-    ) -> Outcome:
+    def change(self, removed: Iterable[Sequence[Any]], added: Iterable[Sequence[Any]]) -> Outcome:
         """Changes rows of the edges, then refreshes; on an error the rows are put back."""
         listed = ", ".join(self.names)
         same = " AND ".join(f"x.{c} IS NOT DISTINCT FROM f.{c}" for c in self.names)

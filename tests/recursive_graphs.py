@@ -28,7 +28,9 @@ def shape(kind: str, r: random.Random) -> tuple[int, list[Edge]]:
             return n, [(r.randrange(i), i) for i in range(1, n)]
         case "cycles":
             length = r.randint(2, 4)
-            edges = [(i, i + 1 if (i + 1) % length else i + 1 - length) for i in range(n - n % length)]
+            edges = [
+                (i, i + 1 if (i + 1) % length else i + 1 - length) for i in range(n - n % length)
+            ]
             return n, edges + [(r.randrange(n), r.randrange(n)) for _ in range(r.randint(0, 3))]
         case "grid":
             w = r.randint(2, 4)
@@ -98,10 +100,10 @@ def connected(edges: Iterable[Edge]) -> set[tuple[Hashable, Hashable]]:
 
 
 def many(
-    r: random.Random, graphs: int, count: int, **how: Any
+    r: random.Random, graphs: int, count: int, *, first: int = 0, **how: Any
 ) -> list[tuple[list[Edge], list[Edge]]]:
     """Batches for several graphs beside each other, with nodes of their own, all shapes."""
-    each = [batches(r, SHAPES[i % len(SHAPES)], count, **how) for i in range(graphs)]
+    each = [batches(r, SHAPES[(first + i) % len(SHAPES)], count, **how) for i in range(graphs)]
     return [
         (
             [(a + 100 * i, b + 100 * i) for i, one in enumerate(each) for a, b in one[k][0]],

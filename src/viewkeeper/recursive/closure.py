@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 from sqlglot import exp, parse_one
@@ -69,10 +69,10 @@ class Closure:
         """How many columns tell nodes apart."""
         return len(self.start)
 
-    @cached_property
+    @property
     def system(self) -> System:
         """The programs, for the dialect and the number of columns."""
-        return prepare(load(self.graph), self.dialect, self.width, self.prefix)
+        return _prepared(self.graph, self.dialect, self.width, self.prefix)
 
     def edges(self, table: str, *extra: str) -> str:
         """The query that gives the input EDGES from the user's table (and ``extra`` columns)."""
@@ -103,6 +103,11 @@ class Closure:
 
     def _quoted(self, name: str) -> str:
         return exp.to_identifier(name, quoted=True).sql(self.dialect)
+
+
+@cache
+def _prepared(graph: Graph, dialect: str, width: int, prefix: str) -> System:
+    return prepare(load(graph), dialect, width, prefix)
 
 
 def refresh(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None = None) -> Outcome:

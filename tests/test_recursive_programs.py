@@ -37,6 +37,14 @@ SELECT :x AS x;
 SELECT x FROM A;
 """
 
+ENDLESS = """-- STEP N
+SELECT x FROM R;
+-- REPEAT UNTIL EMPTY(N)
+-- STEP N
+SELECT x FROM N;
+-- END
+"""
+
 REFUSED = {
     "no name": ("-- TABLE S (x INT)", "no name"),
     "no end": (HEAD + "-- STEP A\nSELECT 1 AS x;\n-- IF NOT EMPTY(A)\n" + BODY, "IF has no END"),
@@ -133,16 +141,14 @@ def test_checks_and_giving_up() -> None:
     runner, program = start("-- RECOMPUTE UNLESS EMPTY(R): R has rows\n" + BODY)
     outcome = run(program, runner)  # type: ignore[arg-type]
     assert outcome.recompute == "R has rows" and not outcome.changes
-    loop = "-- STEP N\nSELECT x FROM R;\n-- REPEAT UNTIL EMPTY(N)%s\n-- STEP N\nSELECT x FROM N;\n-- END\n"
-    runner, program = start(loop % " AT MOST 5: too long" + BODY)
+    runner, program = start(ENDLESS.replace("(N)", "(N) AT MOST 5: too long") + BODY)
     outcome = run(program, runner)  # type: ignore[arg-type]
     assert outcome.recompute == "too long"
 
 
 def test_a_loop_without_a_bound_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("viewkeeper.recursive.running.MOST_ROUNDS", 20)
-    loop = "-- STEP N\nSELECT x FROM R;\n-- REPEAT UNTIL EMPTY(N)\n-- STEP N\nSELECT x FROM N;\n-- END\n"
-    runner, program = start(loop + BODY)
+    runner, program = start(ENDLESS + BODY)
     with pytest.raises(RoundsError, match="ran 20 times"):
         run(program, runner)  # type: ignore[arg-type]
 
@@ -194,7 +200,8 @@ def test_what_a_closure_needs() -> None:
         load("triangular")
     two = Closure(["a", "b"], ["c", "d"], "undirected", prefix="p_")
     assert two.edges("t", "w") == (
-        "SELECT `a` AS `Start_1`, `b` AS `Start_2`, `c` AS `End_1`, `d` AS `End_2`, `w` AS `w` FROM t"
+        "SELECT `a` AS `Start_1`, `b` AS `Start_2`, `c` AS `End_1`, `d` AS `End_2`, `w` AS `w` "
+        "FROM t"
     )
     assert "AS `component_b`" in two.output("components")
 

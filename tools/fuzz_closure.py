@@ -57,9 +57,7 @@ def main() -> None:
             done[graph] += case(graph, seed)
         seed += 1
     seconds = time.perf_counter() - start
-    print(
-        f"{done}, seeds {options.first} to {seed - 1}, {seconds:.0f} s: all as the graph library has it"
-    )
+    print(f"{done}, seeds {options.first} to {seed - 1}, {seconds:.0f} s: all agree")
 
 
 if __name__ == "__main__":

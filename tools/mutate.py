@@ -13,6 +13,7 @@ import gc
 import importlib.abc
 import importlib.util
 import os
+import resource
 import signal
 import sys
 import time
@@ -156,7 +157,9 @@ def main() -> int:
     for name in sorted(unknown):
         print(f"not a mutant any more: {name}")
     gc.unfreeze()
-    print(f"{time.monotonic() - began:.0f} s")
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = spent.ru_utime + spent.ru_stime
+    print(f"{time.monotonic() - began:.0f} s, {cpu:.0f} s of processors")
     print(f"{sum(killed.values())} killed, {len(survived)} survived")
     return 1 if survived or (unknown and not options.only) else 0
 

@@ -95,6 +95,21 @@ def test_wrong_kinds_of_values(call: Callable[[Any], object], wrong: object) -> 
     assert caught.value.hint and type(caught.value) is not ViewKeeperError
 
 
+def test_any_iterable_will_do() -> None:
+    """One that can be read only once, and one name by itself."""
+    q = R.join(S, ["a"])
+    names = ["R", "S"]
+    assert al.signed(q, (n for n in names)) is al.signed(q, names)
+    assert al.change(q, (n for n in names)) == al.change(q, names)
+    assert al.signed(q, "R") is al.signed(q, ["R"]) and al.change(q, "R") == al.change(q, ["R"])
+    orders = al.table("orders", ["a"])
+    assert al.signed(orders, "orders") is al.signed(orders, {"orders": 1})
+    assert al.simplify_all(part for part in (R - R, R + R)) == (al.simplify(R - R), R + R)
+    assert al.literal(["a"], ((i,) for i in (1, 2))) is al.literal(["a"], [[1], [2]])
+    insert = al.insert(R, R)
+    assert len(al.transaction(s for s in (insert, insert))) == 1
+
+
 FACTS: list[tuple[str, Any]] = [
     ("keys", {"R": 1}),
     ("keys", {"R": ["z"]}),

@@ -58,7 +58,7 @@ from viewkeeper.algebra.walk import postorder
 WEIGHT = "weight"
 
 
-def signed(q: Query, changed: Collection[str]) -> Query:
+def signed(q: Query, changed: Iterable[str]) -> Query:
     """The signed change of a query: its columns and a weight.
 
     >>> R, S = Table("R", ("a",)), Table("S", ("a",))
@@ -67,9 +67,10 @@ def signed(q: Query, changed: Collection[str]) -> Query:
     """
     expect(q, Node, "the query", A_QUERY)
     expect(changed, Iterable, "the list of changed tables")
-    for name in changed:
+    names = frozenset([changed] if isinstance(changed, str) else changed)
+    for name in names:
         expect(name, str, "the name of a changed table")
-    terms = _Terms(frozenset(changed))
+    terms = _Terms(names)
     for node in postorder(q):
         terms.change[node] = terms.signed(node)
     found = terms.change[q]

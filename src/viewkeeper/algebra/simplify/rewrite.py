@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from viewkeeper.algebra.nodes import (
@@ -149,7 +149,7 @@ def simplify(query: Query, facts: Facts | None = None, *, trace: list[Step] | No
 
 
 def simplify_all(
-    queries: Sequence[Query], facts: Facts | None = None, *, trace: list[Step] | None = None
+    queries: Iterable[Query], facts: Facts | None = None, *, trace: list[Step] | None = None
 ) -> tuple[Query, ...]:
     """Several queries made smaller together: what they share is looked at once.
 
@@ -159,6 +159,7 @@ def simplify_all(
     ['∇R', 'ΔR']
     """
     expect(queries, Iterable, "the queries")
+    queries = list(queries)
     for q in queries:
         expect(q, Node, "the query", A_QUERY)
     expect(facts or Facts(), Facts, "what is known of the tables", "Give al.Facts(…).")

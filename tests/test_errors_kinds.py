@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from viewkeeper import algebra as al
+from viewkeeper.algebra.nodes import Table
 from viewkeeper.errors import ViewKeeperError
 
 R = al.table("R", ["a", "b"])
@@ -106,6 +107,8 @@ def test_any_iterable_will_do() -> None:
     assert al.signed(orders, "orders") is al.signed(orders, {"orders": 1})
     assert al.simplify_all(part for part in (R - R, R + R)) == (al.simplify(R - R), R + R)
     assert al.literal(["a"], ((i,) for i in (1, 2))) is al.literal(["a"], [[1], [2]])
+    new = al.evaluate(Table("R", ("a", "b"), "@new") + R, {"R": ((i, i) for i in (1, 2))})
+    assert new == {(1, 1): 2, (2, 2): 2}
     insert = al.insert(R, R)
     assert len(al.transaction(s for s in (insert, insert))) == 1
 

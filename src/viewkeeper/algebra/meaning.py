@@ -142,6 +142,20 @@ class _Leaves:
         self.tables = tables
         self.changes = changes
         self.after = state == "after"
+        self._rows: dict[str, Bag] = {}
+        self._changes: dict[str, list[Bag]] = {}
+
+    def rows(self, name: str) -> Bag:
+        """The given rows of a table, read once."""
+        if name not in self._rows:
+            self._rows[name] = bag(self.tables[name])
+        return self._rows[name]
+
+    def change(self, name: str) -> list[Bag]:
+        """What is removed from a table and added to it, read once."""
+        if name not in self._changes:
+            self._changes[name] = [bag(c) for c in self.changes.get(name, ((), ()))]
+        return self._changes[name]
 
     def __call__(self, table: Table) -> Bag:
         if table.name not in self.tables:
@@ -149,10 +163,9 @@ class _Leaves:
                 f"no rows are given for table {table.name!r}",
                 hint=suggestion(table.name, self.tables),
             )
-        here = bag(self.tables[table.name]) if table.state in ("", OLD, NEW) else Counter()
         if table.state == "":
-            return _checked(table, here)
-        removed, added = (bag(c) for c in self.changes.get(table.name, ((), ())))
+            return _checked(table, self.rows(table.name))
+        removed, added = self.change(table.name)
         if table.state == SIGNED:
             weighted = Counter({(*row, -1): n for row, n in removed.items()})
             return _checked(table, weighted + Counter({(*r, 1): n for r, n in added.items()}))
@@ -160,7 +173,7 @@ class _Leaves:
             return _checked(table, removed)
         if table.state == ADDED:
             return _checked(table, added)
-        here = _checked(table, here)
+        here = _checked(table, self.rows(table.name))
         if table.state == OLD and self.after:
             return (here - added) + removed
         if table.state == NEW and not self.after:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from recursive_duckdb import DuckRunner, connect
@@ -187,6 +189,38 @@ def test_views_are_not_in_loops_and_steps_are_few() -> None:
         assert insert.scans <= 5 and delete.scans <= 11, (insert, delete)
     loops = [i for i in load("undirected").programs["BUILD"].items() if isinstance(i, Repeat)]
     assert len(loops) == 2
+
+
+COUNTED = {
+    "acyclic batch, inserted edges all implied": ("acyclic", "BATCH", ["DELETED", "ADDED"]),
+    "acyclic batch, insert": ("acyclic", "BATCH", ["DELETED"]),
+    "acyclic batch, deleted edges all redundant": ("acyclic", "BATCH", ["INSERTED", "CUT"]),
+    "acyclic batch, delete": ("acyclic", "BATCH", ["INSERTED"]),
+    "directed batch, insert": ("directed", "BATCH", ["DELETED"]),
+    "directed batch, deleted edges all redundant": ("directed", "BATCH", ["INSERTED", "CUT"]),
+    "directed batch, delete": ("directed", "BATCH", ["INSERTED"]),
+    "acyclic or directed, build": ("directed", "BUILD", []),
+    "undirected batch, insert within components": (
+        "undirected",
+        "BATCH",
+        ["DELETED", "LINKED", "MOVES"],
+    ),
+    "undirected batch, insert that merges": ("undirected", "BATCH", ["DELETED"]),
+    "undirected batch, delete that does not split": (
+        "undirected",
+        "BATCH",
+        ["INSERTED", "FINISHED", "PART", "MOVES"],
+    ),
+    "undirected batch, delete that splits": ("undirected", "BATCH", ["INSERTED"]),
+}
+
+
+@pytest.mark.parametrize("label", COUNTED)
+def test_joins_are_as_the_page_says(label: str) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "closure.md").read_text(encoding="utf-8")
+    name, event, skip = COUNTED[label]
+    found = count_joins(load(name), event, skip=skip)  # type: ignore[arg-type]
+    assert f"| {label} | {found.joins} | {found.scans} | {found.steps} |" in page, found
 
 
 def test_what_a_closure_needs() -> None:

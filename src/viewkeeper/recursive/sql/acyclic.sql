@@ -28,7 +28,7 @@ UNION
 SELECT d.Start, d.End FROM DETOUR AS d JOIN DELETED AS k ON k.Start = d.Start AND k.End = d.Via;
 
 -- STEP CUT: the others
-SELECT d.Start, d.End FROM DELETED AS d
+SELECT d.Start, d.End, 1 AS Weight FROM DELETED AS d
 WHERE NOT EXISTS (SELECT 1 FROM REDUNDANT AS r WHERE r.Start = d.Start AND r.End = d.End);
 
 -- IF NOT EMPTY(CUT)

@@ -13,10 +13,10 @@ JOIN (SELECT DISTINCT c.End FROM CUT AS c) AS s ON s.End = t.Start
 UNION
 SELECT c.End AS Start, c.End FROM CUT AS c;
 
--- STEP TOO_MANY: how many ways over cut edges there are, if too many
+-- STEP TOO_MANY: how many ways over cut edges there are, with their weights, if too many
 SELECT w.Ways
 FROM (
-    SELECT SUM(x.N * y.N) AS Ways FROM CUT AS c
+    SELECT SUM(x.N * y.N * c.Weight) AS Ways FROM CUT AS c
     JOIN (SELECT b.End, COUNT(*) AS N FROM BEFORE AS b GROUP BY b.End) AS x ON x.End = c.Start
     JOIN (SELECT f.Start, COUNT(*) AS N FROM AFTER AS f GROUP BY f.Start) AS y ON y.Start = c.End
   ) AS w

@@ -4,6 +4,7 @@
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
 -- TABLE TC (Start NODE, End NODE): the pairs that a path connects
 -- SETTING share = 4: how many ways over deleted edges we follow, by the size of TC
+-- SETTING walk = 20: how far we search for another way beside a deleted edge
 
 -- OUTPUT pairs
 SELECT t.Start, t.End FROM TC AS t;
@@ -29,21 +30,23 @@ JOIN (SELECT DISTINCT i.Start FROM INNER_EDGE AS i) AS s ON s.Start = t.Start
 JOIN UPWARD AS u ON u.Start = t.End AND u.End = t.Start;
 
 -- STEP FRONT: those that kept edges reach from there, new in this round
-SELECT DISTINCT m.Seed, m.Node FROM MEMBER AS m JOIN KEPT AS k ON k.Start = m.Seed AND k.End = m.Node;
+SELECT DISTINCT m.Seed, m.Node, 1 AS Round FROM MEMBER AS m
+JOIN KEPT AS k ON k.Start = m.Seed AND k.End = m.Node;
 
 -- STEP WALK: all of them
 SELECT f.Seed, f.Node FROM FRONT AS f;
 
 -- REPEAT UNTIL EMPTY(FRONT)
--- STEP WAITING: starts that have not come to all of their ends
-SELECT DISTINCT i.Start AS Seed FROM INNER_EDGE AS i
-WHERE NOT EXISTS (SELECT 1 FROM WALK AS w WHERE w.Seed = i.Start AND w.Node = i.End);
--- STEP FRONT
-SELECT DISTINCT f.Seed, k.End AS Node FROM FRONT AS f
-JOIN WAITING AS g ON g.Seed = f.Seed
+-- STEP FRONT: from starts that have not come to all of their ends, and not too far
+SELECT DISTINCT f.Seed, k.End AS Node, f.Round + 1 AS Round FROM FRONT AS f
+JOIN (
+    SELECT DISTINCT i.Start AS Seed FROM INNER_EDGE AS i
+    WHERE NOT EXISTS (SELECT 1 FROM WALK AS w WHERE w.Seed = i.Start AND w.Node = i.End)
+  ) AS g ON g.Seed = f.Seed
 JOIN KEPT AS k ON k.Start = f.Node
 JOIN MEMBER AS m ON m.Seed = f.Seed AND m.Node = k.End
-WHERE NOT EXISTS (SELECT 1 FROM WALK AS w WHERE w.Seed = f.Seed AND w.Node = k.End);
+WHERE f.Round < :walk
+  AND NOT EXISTS (SELECT 1 FROM WALK AS w WHERE w.Seed = f.Seed AND w.Node = k.End);
 -- STEP WALK
 SELECT w.Seed, w.Node FROM WALK AS w UNION ALL SELECT f.Seed, f.Node FROM FRONT AS f;
 -- END
@@ -52,8 +55,9 @@ SELECT w.Seed, w.Node FROM WALK AS w UNION ALL SELECT f.Seed, f.Node FROM FRONT 
 -- STEP REDUNDANT: deleted edges whose start still reaches their end
 SELECT i.Start, i.End FROM INNER_EDGE AS i JOIN WALK AS w ON w.Seed = i.Start AND w.Node = i.End;
 
--- STEP CUT: the others
-SELECT d.Start, d.End FROM DELETED AS d
+-- STEP CUT: the others; those that were on a cycle weigh more, as what is lost is found by long walks
+SELECT d.Start, d.End, CASE WHEN i.Start IS NULL THEN 1 ELSE 40 END AS Weight FROM DELETED AS d
+LEFT JOIN INNER_EDGE AS i ON i.Start = d.Start AND i.End = d.End
 WHERE NOT EXISTS (SELECT 1 FROM REDUNDANT AS r WHERE r.Start = d.Start AND r.End = d.End);
 
 -- IF NOT EMPTY(CUT)

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 
+# short runs: less time for the compiler, one thread for garbage
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local session with Delta Lake; its warehouse is a folder of this run."""
@@ -27,9 +31,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
             .config("spark.sql.catalog.spark_catalog", catalog)
             .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home}")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.databricks.delta.snapshotPartitions", "2")
+            .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} {QUICK_JVM}")
+            # tiny data: compiling and adapting plans would cost more than running them
+            .config("spark.sql.shuffle.partitions", "1")
+            .config("spark.sql.adaptive.enabled", "false")
+            .config("spark.sql.codegen.wholeStage", "false")
+            .config("spark.databricks.delta.snapshotPartitions", "1")
         )
         session = configure_spark_with_delta_pip(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

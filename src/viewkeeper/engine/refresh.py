@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 
 from viewkeeper.algebra.changes.signed import WEIGHT
 from viewkeeper.algebra.nodes import NEW, SIGNED, Query, Table
-from viewkeeper.algebra.walk import tables
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.sizes import row_count, store_difference
+from viewkeeper.engine.sure import kinds_of
 from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm, stores
@@ -27,7 +27,7 @@ from viewkeeper.lake.arrow import WEIGHT as FEED_WEIGHT
 from viewkeeper.lake.arrow import can_group, net
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import Feed, net_change
-from viewkeeper.lake.sources import Source, at
+from viewkeeper.lake.sources import at
 from viewkeeper.lake.stores import OP, Patch
 from viewkeeper.plan.choose import Choice, Timing, choose
 from viewkeeper.plan.groups import GroupStore, net_rows
@@ -183,9 +183,7 @@ def _metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]
 # ── full ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def build_frame(
-    runner: Runner, compiled: Compiled, pins: Mapping[str, Pin], sql: str
-) -> DataFrame:
+def build_frame(runner: Runner, compiled: Compiled, pins: Mapping[str, Pin], sql: str) -> DataFrame:
     """The rows of a view's store, from its sources as pinned."""
     spark = runner.spark
     for leaf, table in compiled.leaves.items():
@@ -266,28 +264,33 @@ def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
 def _bind_leaf(runner: Runner, leaf: Table, pin: Pin) -> dict[Table, Place]:
     columns = list(leaf.names)
     runner.bind(leaf, lambda: at(runner.spark, pin.source, pin.version, columns))
+    runner.kinds[leaf] = kinds_of(pin.schema(columns))
     return {leaf: Place(pin, leaf.names)}
 
 
 def _has(runner: Runner, computes: Any, condition: tuple[str, str]) -> bool:
+    """Whether an earlier result has a row that meets a condition: a column, or one below zero."""
     name, test = condition
     leaf = next(c.leaf for c in computes if c.name == name)
     rows = runner.rows.get(leaf)
-    if rows is not None and not rows.num_rows:
-        return False
-    return not runner.frame(leaf).where(test).isEmpty()
+    if rows is None:
+        return not runner.frame(leaf).where(test).isEmpty()
+    column, *below = test.split(" ", 1)
+    values = rows.column(column)
+    found = pc.any(pc.less(values, 0) if below else values).as_py()
+    return bool(found)
 
 
 def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
     """How many rows the view gains and loses, by its netted change."""
-    if runner.small and all(leaf in runner.rows for leaf in tables(change)):
+    if runner.small and runner.tiny(change):
         rows = runner.rows.get(change)
         if rows is None:
-            frame = runner.frame(change)
-            fields = frame.schema.fields[:-1]
-            if all(can_group(f.dataType) for f in fields):
+            found = runner.compute(change)
+            fields = found.schema.fields[:-1]
+            if found.rows is not None and all(can_group(f.dataType) for f in fields):
                 names = [*(str(i) for i in range(len(fields))), FEED_WEIGHT]
-                rows = net(frame.toArrow().rename_columns(names))
+                rows = net(found.rows.rename_columns(names))
         if rows is not None:
             weights = rows.column(rows.num_columns - 1)
             plus = pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0
@@ -301,14 +304,11 @@ def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
     return int(row[0] or 0), int(row[1] or 0)
 
 
-def _patch(
-    runner: Runner, query: Query, keys: list[str], found: Situation
-) -> tuple[Patch, str]:
+def _patch(runner: Runner, query: Query, keys: list[str], found: Situation) -> tuple[Patch, str]:
     """The patch and the lane that fits its size."""
-    frame = runner.frame(query)
-    if not runner.small:
-        return Patch(frame, keys), "merge"
-    rows = frame.toArrow()
+    rows = runner.compute(query).rows if runner.small else None
+    if rows is None:
+        return Patch(runner.frame(query), keys), "merge"
     ops = set(pc.unique(rows.column(OP)).to_pylist())
     if not ops:
         return Patch(rows, keys, only_inserts=True), "touch"

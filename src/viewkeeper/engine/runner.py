@@ -14,14 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import tables
+from viewkeeper.engine import duck
+from viewkeeper.engine.sure import Kinds, kinds_of
+from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.lake import jvm
+from viewkeeper.lake.arrow import arrow_schema
 from viewkeeper.plan.small import small_parts
 
+DRIVER = "spark.viewkeeper.driver"  # "false": even the smallest query is run by Spark
 _NUMBERS = itertools.count(1)
 MOST_ROWS = 200_000  # a result with more rows stays in Spark
 # A query whose rows are all on the driver gains nothing by a plan that adapts, or by many tasks.
@@ -30,14 +36,11 @@ _TINY = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": 
 
 @dataclass(frozen=True)
 class Result:
-    """Computed rows: on the driver if they are few."""
+    """Computed rows: on the driver, with their schema, if they are few; else a frame."""
 
-    frame: DataFrame
     rows: pa.Table | None
-
-    @property
-    def small(self) -> bool:
-        return self.rows is not None
+    schema: StructType
+    frame: DataFrame | None = None
 
 
 class Runner:
@@ -52,11 +55,13 @@ class Runner:
         self.most_rows = most_rows
         self.prefix = f"__vk_{next(_NUMBERS)}_"
         self.rows: dict[Query, pa.Table] = {}  # of the leaves on the driver
+        self.kinds: dict[Query, Kinds | None] = {}  # their types
         self._frames: dict[Query, DataFrame | Callable[[], DataFrame]] = {}
         self._names: dict[Query, str] = {}
         self.small = True  # so far all changes and results are
         self._usual = {key: self.spark.conf.get(key) for key in _TINY}
         self._tiny = False
+        self._driver = self.spark.conf.get(DRIVER, "true") != "false"
 
     def __enter__(self) -> Runner:
         return self
@@ -71,13 +76,16 @@ class Runner:
     def bind_rows(self, leaf: Query, rows: pa.Table, schema: StructType) -> None:
         """Gives a leaf its rows, which are on the driver."""
         self.rows[leaf] = rows
+        self.kinds[leaf] = kinds_of(schema)
         self._frames[leaf] = lambda: self.local(rows, schema)
 
     def bind_result(self, leaf: Query, result: Result) -> None:
         """Gives a leaf the rows that were computed."""
-        self._frames[leaf] = result.frame
         if result.rows is not None:
-            self.rows[leaf] = result.rows
+            self.bind_rows(leaf, result.rows, result.schema)
+        else:
+            assert result.frame is not None
+            self.bind(leaf, result.frame)
 
     def name(self, prefix: str, columns: tuple[str, ...]) -> Table:
         """A leaf of a new name."""
@@ -120,22 +128,41 @@ class Runner:
 
     def compute(self, query: Query) -> Result:
         """The rows of a query, computed once: local if they are few, else kept by Spark."""
+        found = self._on_driver(query)
+        if found is not None:
+            return found
         frame = self.frame(query)
         if self.small:
-            local = all(leaf in self.rows for leaf in tables(query))
-            rows = (frame if local else frame.limit(self.most_rows + 1)).toArrow()
+            rows = (frame if self.tiny(query) else frame.limit(self.most_rows + 1)).toArrow()
             if rows.num_rows <= self.most_rows:
-                return Result(self.local(rows, frame.schema), rows)
+                return Result(rows, frame.schema)
             self.small = False
         kept = frame.persist()
         self._ending.callback(kept.unpersist)
-        return Result(kept, None)
+        return Result(None, frame.schema, kept)
 
     def nothing(self, query: Query) -> Result:
         """No rows, in the shape of a query's: for a step that is not needed."""
-        frame = self.frame(query)
-        rows = _empty(frame)
-        return Result(self.local(rows, frame.schema), rows)
+        try:
+            rows = duck.empty(query, self.kinds)
+            return Result(rows, from_arrow_schema(rows.schema))
+        except UnsureError:
+            schema = self.frame(query).schema
+            return Result(arrow_schema(schema.fields).empty_table(), schema)
+
+    def tiny(self, query: Query) -> bool:
+        """Whether all rows of a query are on the driver."""
+        return all(leaf in self.rows for leaf in tables(query))
+
+    def _on_driver(self, query: Query) -> Result | None:
+        """The rows of a query without Spark, where that is sure to give the same."""
+        if not (self.small and self._driver and self.tiny(query)):
+            return None
+        try:
+            rows = duck.run(query, self.rows, self.kinds)
+        except UnsureError:
+            return None
+        return Result(rows, from_arrow_schema(rows.schema))
 
     def local(self, rows: pa.Table, schema: Any) -> DataFrame:
         """A local relation: its rows are on the driver, and reading them is no job."""
@@ -143,15 +170,9 @@ class Runner:
 
     def _settle(self, query: Query) -> None:
         """The settings that fit a query: other ones if all its rows are on the driver."""
-        tiny = all(leaf in self.rows for leaf in tables(query))
+        tiny = self.tiny(query)
         if tiny != self._tiny:
             self._tiny = tiny
             for key, value in (_TINY if tiny else self._usual).items():
                 if value is not None:
                     self.spark.conf.set(key, value)
-
-
-def _empty(frame: DataFrame) -> pa.Table:
-    from viewkeeper.lake.arrow import arrow_schema
-
-    return arrow_schema(frame.schema.fields).empty_table()

@@ -129,10 +129,10 @@ def _query(
     paths: list[str], columns: Sequence[str], wanted: Mapping[str, pa.Array], most_rows: int
 ) -> pa.Table:
     conditions = []
-    connection = _connection()
+    duck = connection()
     try:
         for i, (name, values) in enumerate(wanted.items()):
-            connection.register(f"wanted{i}", pa.table({"v": values.drop_null()}))
+            duck.register(f"wanted{i}", pa.table({"v": values.drop_null()}))
             condition = f"{_quoted(name)} IN (SELECT v FROM wanted{i})"
             if values.null_count:
                 condition = f"({condition} OR {_quoted(name)} IS NULL)"
@@ -140,15 +140,15 @@ def _query(
         names = ", ".join(_quoted(c) for c in columns) or "1"
         text = f"SELECT {names} FROM read_parquet($1, union_by_name = {len(paths) > 1})"
         text += f" WHERE {' AND '.join(conditions)} LIMIT {most_rows + 1}"
-        return connection.sql(text, params=[paths]).to_arrow_table()
+        return duck.sql(text, params=[paths]).to_arrow_table()
     except duckdb.Error as error:
         raise UnusualError(str(error)) from error
     finally:
         for i in range(len(wanted)):
-            connection.unregister(f"wanted{i}")
+            duck.unregister(f"wanted{i}")
 
 
-def _connection() -> Any:
+def connection() -> Any:
     """One DuckDB for each thread."""
     if not hasattr(_LOCAL, "duck"):
         _LOCAL.duck = duckdb.connect()
@@ -172,7 +172,6 @@ def _between(actions: pa.Table, low: str, high: str, values: pa.Array) -> pa.Chu
     """Whether a wanted value lies between a file's minimum and maximum; yes, if these are not
     known."""
     ordered = pc.array_take(values, pc.sort_indices(values)).to_pylist()
-    
 
     kept = []
     for a, b in zip(actions.column(low).to_pylist(), actions.column(high).to_pylist(), strict=True):

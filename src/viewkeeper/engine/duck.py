@@ -1,0 +1,63 @@
+"""Runs a query whose rows are all on the driver, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+
+from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.walk import tables
+from viewkeeper.engine.sure import Kinds, translate
+from viewkeeper.engine.sure_text import UnsureError
+from viewkeeper.lake.lookup import connection
+
+
+def run(
+    query: Query, rows: Mapping[Query, pa.Table], kinds: Mapping[Query, Kinds | None]
+) -> pa.Table:
+    """The rows of a query over leaves on the driver, in the types that Spark would give them.
+
+    Raises
+    ------
+    UnsureError
+        When only Spark is sure to give the right answer.
+    """
+    made, types = _translated(query, kinds)
+    used: list[Query] = list(tables(made))
+    names = {leaf: f"t{i}" for i, leaf in enumerate(used)}
+    text = to_sql(made, dialect="duckdb", tables=names)
+    duck = connection()
+    try:
+        for leaf, name in names.items():
+            duck.register(name, rows[leaf].rename_columns(list(unique_names(leaf.columns))))
+        found = duck.sql(text).to_arrow_table()
+    except duckdb.Error as error:
+        raise UnsureError(str(error)) from error
+    finally:
+        for name in names.values():
+            duck.unregister(name)
+    target = pa.schema([(name, kind) for name, kind in zip(found.schema.names, types, strict=True)])
+    try:
+        return found.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise UnsureError(str(error)) from error
+
+
+def empty(query: Query, kinds: Mapping[Query, Kinds | None]) -> pa.Table:
+    """No rows, in the shape and the types of a query's."""
+    _, types = _translated(query, kinds)
+    names = unique_names(query.columns)
+    return pa.schema(list(zip(names, types, strict=True))).empty_table()
+
+
+def _translated(query: Query, kinds: Mapping[Query, Kinds | None]) -> tuple[Query, Kinds]:
+    def of_leaf(leaf: Table) -> Kinds:
+        found = kinds.get(leaf)
+        if found is None or not leaf.columns:
+            raise UnsureError(leaf.name)
+        return found
+
+    return translate(query, of_leaf)

@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios
+.PHONY: fuzz-spark scenarios tpch fuzz-closure
 
 env: $(STAMP)
 
@@ -23,7 +23,7 @@ demo: java env  ## a small shop with views, changed and refreshed; under two min
 	@$(PY) -m viewkeeper.demo
 
 test: java env  ## everything; under 15 minutes on two cores
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist worksteal
 
 test-fast: env  ## what needs no JVM; under a minute
 	$(PY) -m pytest -m 'not spark and not slow'
@@ -41,6 +41,12 @@ fuzz-spark: java env  ## thousands of random Spark SQL views and changes against
 
 scenarios: java env  ## the scenario files on Spark and on the reference, with what was checked where
 	$(PY) -m pytest tests/test_scenarios_spark.py -s -m ''
+
+tpch: java env  ## the 22 TPC-H queries as views, through five rounds of changes
+	$(PY) tools/tpch.py --scale 0.01 --rounds 5
+
+fuzz-closure: env  ## random batches on random graphs against a graph library
+	$(PY) tools/fuzz_closure.py
 
 mutate: env  ## breaks each rule in turn: no mutant may survive
 	$(PY) tools/mutate.py

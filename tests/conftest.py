@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-
 # short runs: less time for the compiler, one thread for garbage
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from scenario import Bag, Line, Scenario, ScenarioError, alike, bag, statements, table_statement
+from spark_oracle import check_rows, compare_all
 from viewkeeper.errors import ViewKeeperError
 
 
-def compare(spark: Any, name: str, sql: str, where: str) -> Bag:
-    """The rows of a view, after a comparison with its query: rows and types."""
+def check_types(spark: Any, name: str, sql: str, where: str) -> tuple[Any, Any]:
+    """The view and its query as frames, after a comparison of their columns and types."""
     view = spark.table(name)
     query = spark.sql(sql)
     if len(query.columns) != len(view.columns):  # a source of SELECT * got a new column
@@ -21,29 +20,17 @@ def compare(spark: Any, name: str, sql: str, where: str) -> Bag:
     types = [[(f.name, f.dataType.simpleString()) for f in q.schema] for q in (view, query)]
     if types[0] != types[1]:
         raise ScenarioError(f"{where}: {name} has {types[0]}, its query {types[1]}")
+    return view, query
+
+
+def compare(spark: Any, name: str, sql: str, where: str) -> Bag:
+    """The rows of a view, after a comparison with its query: rows and types."""
+    view, query = check_types(spark, name, sql, where)
     have, want = bag(view.collect()), bag(query.collect())
     if not alike(have, want):
         missing, extra = list((want - have).items())[:5], list((have - want).items())[:5]
         raise ScenarioError(f"{where}: {name} lacks {missing} and has {extra} too many\n{sql}")
     return have
-
-
-@contextmanager
-def quick(spark: Any) -> Iterator[None]:
-    """Settings for tiny data, where compiling a query costs more than running it."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    before = {key: spark.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
 
 
 # ── running ──────────────────────────────────────────────────────────────────────────────────────
@@ -132,11 +119,14 @@ class Run:
             copy = self.renamed(line.text)
             self.late.create_view(f"{name}__late", copy, refresh=mode, replace=name in self.queries)
         self.queries[name], self.modes[name] = line.text, mode
-        self.rows[name] = compare(self.spark, name, line.text, self.where)
-        self.before[name] = self.rows[name]
+        check_types(self.spark, name, line.text, self.where)
         if self.tracing:
             self.define(name)
-            self.snapshot()
+        if not self.next or self.next[0].verb != "view":
+            self.rows = self.compare_all()
+            self.before = {n: self.before.get(n, rows) for n, rows in self.rows.items()}
+            if self.tracing:
+                self.snapshot()
 
     def renamed(self, sql: str) -> str:
         """The query over the copies of the views it reads."""
@@ -153,15 +143,31 @@ class Run:
         reports = self.keeper.refresh(strategy=None if mode == "auto" else mode)
         self.reports = {r.view: r for r in reports}
         told = {s.words.split()[0] for s in self.expectations()}
-        for name, sql in self.queries.items():
+        before, self.rows = self.rows, self.compare_all()
+        for name in self.queries:
             report = self.reports[name]
-            self.rows[name], old = compare(self.spark, name, sql, self.where), self.rows[name]
-            self.check_counts(report, old, self.rows[name])
+            self.check_counts(report, before[name], self.rows[name])
             if mode == "incremental" and name not in told and report.strategy == "full":
                 raise ScenarioError(f"{self.where}: {name} was refreshed in full: {report.reason}")
         self.trace.refreshes += len(reports)
         if self.tracing:
             self.snapshot()
+
+    def compare_all(self) -> dict[str, Bag]:
+        """The views against their queries; the last time, also as a reader of the lake has them."""
+        try:
+            found = compare_all(self.keeper, self.tables, self.queries, self.where)
+        except ScenarioError:
+            raise
+        except Exception as e:  # names in full, tables that were dropped
+            print(f"{self.where}: compared on the lake, {str(e).splitlines()[0][:100]}")
+            queries = self.queries.items()
+            return {name: compare(self.spark, name, sql, self.where) for name, sql in queries}
+        if not any(line.verb == "refresh" for line in self.next):
+            for name, rows in found.items():
+                view, _ = check_types(self.spark, name, self.queries[name], self.where)
+                check_rows(name, bag(view.collect()), rows, self.where)
+        return found
 
     def expectations(self) -> list[Line]:
         """The expectations that follow this line."""

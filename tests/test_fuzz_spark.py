@@ -7,18 +7,14 @@ from typing import Any
 import pytest
 
 from fuzz_worlds import Tally, run_world
-from scenario_run import quick
 from spark_queries import Generator
-
-pytestmark = pytest.mark.slow  # minutes on Spark: `make scenarios`, `make fuzz-spark`
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_random_views_oracle(spark: Any, seed: int) -> None:
     """After each refresh a random view equals its query, by the least change."""
     tally = Tally()
-    with quick(spark):
-        run_world(spark, seed, tally, views=5, rounds=2, depth=2)
+    run_world(spark, seed, tally, views=5, rounds=2, depth=2)
     assert not tally.failures, "\n\n".join(tally.failures)
     assert tally.passed >= 4
 

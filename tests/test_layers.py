@@ -45,6 +45,7 @@ LAYERS = [
     "algebra",
     "records",
     "statements",
+    "recursive",
     "frontend",
     "plan",
     "compiled",
@@ -72,7 +73,7 @@ LATE = {
     ("algebra.nodes", "algebra.notation"),
 }
 SPARK = ("pyspark", "py4j", "delta", "deltalake")
-NO_SPARK = ("errors", "algebra", "plan", "records", "statements")
+NO_SPARK = ("errors", "algebra", "plan", "records", "recursive", "statements")
 
 
 def modules() -> dict[str, Path]:

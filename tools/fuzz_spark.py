@@ -19,7 +19,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fuzz_worlds import Tally, run_world
-from scenario_run import quick
 
 _SHORT = "-XX:TieredStopAtLevel=1"  # many small queries: compile quickly rather than well
 
@@ -41,6 +40,9 @@ def session(home: str) -> Any:
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={home} {_SHORT}")
         .config("spark.driver.memory", "2g")
         .config("spark.databricks.delta.snapshotPartitions", "1")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")
     )
     spark = configure_spark_with_delta_pip(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
@@ -53,7 +55,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000, help="how many views after a refresh")
     parser.add_argument("--seed", type=int, default=1, help="the first world's seed")
     parser.add_argument("--views", type=int, default=6, help="views per world")
-    parser.add_argument("--rounds", type=int, default=3, help="refreshes per world")
+    parser.add_argument("--rounds", type=int, default=6, help="refreshes per world")
     parser.add_argument("--depth", type=int, default=3, help="operators over one another")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -62,8 +64,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         spark = session(home)
         while tally.cases < args.cases:
-            with quick(spark):
-                run_world(spark, seed, tally, args.views, args.rounds, args.depth)
+            run_world(spark, seed, tally, args.views, args.rounds, args.depth)
             seed += 1
             rate = (time.time() - start) / max(tally.cases, 1)
             print(

@@ -101,11 +101,20 @@ def _tables(lake: Path) -> dict[tuple[str, str], Path]:
     for entry in _folders(lake):
         if entry.suffix == ".db":
             for table in _folders(entry):
-                if (table / "_delta_log").is_dir():
+                if _has_log(table):
                     found[entry.stem.lower(), table.name.lower()] = table
-        elif (entry / "_delta_log").is_dir():
+        elif _has_log(entry):
             found["default", entry.name.lower()] = entry
     return found
+
+
+def _has_log(table: Path) -> bool:
+    """Is a commit in the log? A process killed before its first one leaves a log without any."""
+    try:
+        with os.scandir(table / "_delta_log") as entries:
+            return any(not entry.name.startswith(".") and entry.is_file() for entry in entries)
+    except OSError:
+        return False
 
 
 def _folders(path: Path) -> list[Path]:

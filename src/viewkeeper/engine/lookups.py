@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.walk import rebuild
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import lookup
@@ -20,6 +21,7 @@ from viewkeeper.lake.sources import quoted
 from viewkeeper.plan.lookups import reduced
 
 MOST_VALUES = 100_000  # more are not looked up one by one
+SMALL_TABLE = 5_000  # rows; such a table is read whole
 MOST_LISTED = 500  # as a list in a filter of Spark's
 
 
@@ -72,11 +74,34 @@ class Lookups:
         self.runner = runner
         self.places = places
         self.reads: list[str] = []  # what was looked up, for the report
+        self._wholes: dict[Table, Table | None] = {}
         self._values: dict[tuple[Table, int], Values | None] = {}
 
     def reduced(self, query: Query) -> Query:
         """The query over the rows it can need, as far as the change says which."""
-        return reduced(query, self) if self.runner.small else query
+        if not self.runner.small:
+            return query
+        narrow = reduced(query, self)
+        return rebuild(narrow, lambda q: self._whole(q) if isinstance(q, Table) else None)
+
+    def _whole(self, leaf: Table) -> Table | None:
+        """A small table is read whole."""
+        place = self.places.get(leaf)
+        found = None if place is None else lookup.files(place.pin.source, place.pin.version)
+        if place is None or found is None or found.rows > SMALL_TABLE:
+            return None
+        if leaf not in self._wholes:
+            try:
+                rows = lookup.read(found, place.columns, {}, self.runner.most_rows)
+            except UnusualError:
+                rows = None
+            made = None
+            if rows is not None:
+                self.reads.append(f"{place.pin.source.name} whole: {rows.num_rows} rows")
+                schema = place.pin.schema(place.columns)
+                made = self.runner.keep(f"{leaf.name}#", leaf.names, rows, schema)
+            self._wholes[leaf] = made
+        return self._wholes[leaf]
 
     def values(self, leaf: Table, column: int) -> Values | None:
         """The values of a column of a leaf on the driver."""

@@ -108,8 +108,8 @@ def read(
     kinds = [f.dataType for f in fields]
     if any(k.typeName() not in _READ or "collate" in k.simpleString() for k in kinds):
         raise UnusualError("a type that is left to Spark")
-    if any(c in found.partitions for c in [*columns, *wanted]):
-        raise UnusualError("partition columns")
+    if not columns or any(c in found.partitions for c in [*columns, *wanted]):
+        raise UnusualError("partition columns, or no columns")
     target = arrow.arrow_schema(fields)
     paths = _paths(found, wanted)
     if not paths or any(len(v) == 0 for v in wanted.values()):
@@ -137,9 +137,11 @@ def _query(
             if values.null_count:
                 condition = f"({condition} OR {_quoted(name)} IS NULL)"
             conditions.append(condition)
-        names = ", ".join(_quoted(c) for c in columns) or "1"
+        names = ", ".join(_quoted(c) for c in columns)
         text = f"SELECT {names} FROM read_parquet($1, union_by_name = {len(paths) > 1})"
-        text += f" WHERE {' AND '.join(conditions)} LIMIT {most_rows + 1}"
+        if conditions:
+            text += f" WHERE {' AND '.join(conditions)}"
+        text += f" LIMIT {most_rows + 1}"
         return duck.sql(text, params=[paths]).to_arrow_table()
     except duckdb.Error as error:
         raise UnusualError(str(error)) from error

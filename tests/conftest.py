@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-# short runs: less time for the compiler, one thread for garbage
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+# short runs on few cores: one thread for garbage
+QUICK_JVM = "-XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.cli_output import document, error_document, table
-from viewkeeper.cli_progress import Progress, watched
+from viewkeeper.cli_progress import Progress, watch
 from viewkeeper.errors import ViewKeeperError
 
 if TYPE_CHECKING:
@@ -141,14 +141,9 @@ def _create(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Ans
 
 
 def _refresh(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
-    found: dict[str, Any] = {}
     total = 0 if args.names else len(keeper.views())
-    with progress.doing("refreshing", total), watched(keeper, progress):
-        for name in args.names or [None]:
-            for report in keeper.refresh(name, args.strategy):
-                if report.view not in found or report.strategy != "none":
-                    found[report.view] = report
-    reports = list(found.values())
+    with progress.doing("refreshing", total):
+        reports = keeper.refresh(args.names or None, args.strategy, watch=watch(progress))
     text = "\n".join(map(str, reports)) or "No views yet."
     return Answer([r.as_dict() for r in reports], text)
 
@@ -187,7 +182,7 @@ def _drop(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answe
 
 
 def _sql(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
-    with progress.doing("running"), watched(keeper, progress):
+    with progress.doing("running"):
         frame = keeper.sql(args.text)
         rows = [list(row) for row in frame.limit(args.limit + 1).collect()]
     more = len(rows) > args.limit

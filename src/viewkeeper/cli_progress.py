@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -85,20 +85,22 @@ class Progress:
             tick += 1
 
 
-@contextmanager
-def watched(keeper: Any, progress: Progress) -> Iterator[None]:
-    """While the block runs, the line names each view that the keeper refreshes."""
-    inner = keeper._refresh
+def watch(progress: Progress) -> Callable[[str, Any], None]:
+    """For ``keeper.refresh``: the line names each view while it is refreshed.
 
-    def outer(record: Any, *rest: Any) -> Any:
-        progress.step(record.label)
-        try:
-            return inner(record, *rest)
-        finally:
-            progress.done(record.label)
+    >>> p = Progress(enabled=False)
+    >>> told = watch(p)
+    >>> told("v", None)
+    >>> p.line().split()[-3]
+    'v'
+    """
+    begun: set[str] = set()
 
-    keeper._refresh = outer
-    try:
-        yield
-    finally:
-        del keeper._refresh
+    def told(name: str, report: Any) -> None:
+        if name in begun:
+            progress.done(name)
+        else:
+            begun.add(name)
+            progress.step(name)
+
+    return told

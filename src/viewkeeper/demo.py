@@ -144,11 +144,11 @@ def _round(
     keeper: Any, what: str, say: Callable[[str], None], progress: Progress, spent: dict[str, float]
 ) -> bool:
     """Refreshes all views, then computes each in full beside it, and compares the two."""
-    from viewkeeper.cli_progress import watched
+    from viewkeeper.cli_progress import watch
     from viewkeeper.cli_verify import difference
 
-    with progress.doing("refreshing", len(VIEWS)), watched(keeper, progress):
-        reports = {r.view: r for r in keeper.refresh()}
+    with progress.doing("refreshing", len(VIEWS)):
+        reports = {r.view: r for r in keeper.refresh(watch=watch(progress))}
     rows, right = [], True
     for name, (_, sql) in VIEWS.items():
         report = reports[name]

@@ -7,7 +7,7 @@ import datetime
 import json
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -239,17 +239,26 @@ class Keeper:
 
     # ── refresh ──
 
-    def refresh(self, name: str | None = None, strategy: str | None = None) -> list[RefreshReport]:
-        """Brings a view (and those it reads), or all views, up to their sources.
+    def refresh(
+        self,
+        name: str | Sequence[str] | None = None,
+        strategy: str | None = None,
+        *,
+        watch: Callable[[str, RefreshReport | None], None] | None = None,
+    ) -> list[RefreshReport]:
+        """Brings a view (and those it reads), several, or all views, up to their sources.
 
         SQL: ``REFRESH MATERIALIZED VIEW name [FULL | INCREMENTAL]``. All views of one call reflect
         the same versions of the sources. Each view is changed in one atomic commit.
 
         Parameters
         ----------
-        name : str, optional
+        name : str or several, optional
         strategy : "incremental" or "full", optional
             Instead of the cost model's choice.
+        watch : callable, optional
+            Told the name of each view when its refresh begins, and again with the report at its
+            end (None if it failed).
 
         Examples
         --------
@@ -260,7 +269,9 @@ class Keeper:
             _one_of("strategy", strategy, ("incremental", "full"))
         start = datetime.datetime.now(datetime.timezone.utc)
         self._sync()
-        wanted = self._with_upstream(name)
+        names = [name] if isinstance(name, str) else list(name or ())
+        insisted = {self._full_name(n) for n in names}
+        wanted = self._with_upstream(names)
         vector = Vector(self.spark, self._sources)
         reports: list[RefreshReport] = []
         failed: dict[str, Exception] = {}
@@ -268,19 +279,22 @@ class Keeper:
             if any(r.name in failed for r in self._upstream(record)):
                 failed[record.name] = _upstream_failed(record)
                 continue
+            tell = watch or (lambda _name, _report: None)
+            tell(record.label, None)
+            report = None
             try:
-                reports.append(self._refresh(record, vector, strategy, name))
+                insist = strategy if not names or record.name in insisted else None
+                report = self._refresh(record, vector, insist)
+                reports.append(report)
             except Exception as e:
                 failed[record.name] = e
+            tell(record.label, report)
         self._log([r for r in reports if r.lane != "none"], start)
         if failed:
             raise _failure(failed, reports)
         return reports
 
-    def _refresh(
-        self, record: Record, vector: Vector, strategy: str | None, name: str | None
-    ) -> RefreshReport:
-        insist = strategy if name is None or self._full_name(name) == record.name else None
+    def _refresh(self, record: Record, vector: Vector, insist: str | None) -> RefreshReport:
         if insist is None and record.refresh == "full":
             insist = "full"
         if insist is None and record.refresh == "incremental":
@@ -433,13 +447,9 @@ class Keeper:
         self._sources.pop(record.store, None)
         self._compiled.pop(record.id, None)
 
-    def _with_upstream(self, name: str | None) -> list[Record]:
-        """The views to refresh, each after those it reads."""
-        records = self._home.records()
-        if name is None:
-            chosen = list(records.values())
-        else:
-            chosen = [self._record(name)]
+    def _with_upstream(self, names: list[str]) -> list[Record]:
+        """The views to refresh, each after those it reads; without names, all."""
+        chosen = [self._record(n) for n in names] or list(self._home.records().values())
         order: dict[str, Record] = {}
 
         def visit(record: Record) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from viewkeeper.algebra.nodes import Query, Table
-from viewkeeper.algebra.sql import to_sql
+from viewkeeper.algebra.sql import to_sql, unique_names
 from viewkeeper.algebra.walk import tables
 from viewkeeper.engine import duck
 from viewkeeper.engine.sure import Kinds, kinds_of
@@ -116,7 +116,11 @@ class Runner:
         """The name of a leaf in SQL."""
         if leaf not in self._names:
             self._names[leaf] = name = f"{self.prefix}{len(self._names)}"
-            self.leaf(leaf).createOrReplaceTempView(name)
+            columns = unique_names(leaf.columns)  # a column may have the name of the weight
+            frame = self.leaf(leaf)
+            if tuple(frame.columns) != columns:
+                frame = frame.toDF(*columns)
+            frame.createOrReplaceTempView(name)
         return self._names[leaf]
 
     def frame(self, query: Query) -> DataFrame:

@@ -35,18 +35,23 @@ def _arithmetic(
     parts: tuple[str, ...], kinds: tuple[pa.DataType, ...]
 ) -> tuple[tuple[str, ...], pa.DataType]:
     text = parts[0] + "".join(f"place{i}_{part}" for i, part in enumerate(parts[1:]))
-    if "place" in "".join(parts):
-        raise UnsureError("a name like ours")
+    if re.search("place|try_", "".join(parts), re.IGNORECASE):
+        raise UnsureError("a name like ours, or errors that become NULL")
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError as error:
         raise UnsureError(str(error)) from error
     kind = _kind(tree, kinds)
-    written = tree.sql(dialect="duckdb")
+    # sqlglot takes a cast of Spark's for one that gives NULL; here it must be an error
+    written = tree.transform(_strict).sql(dialect="duckdb")
     found = _PLACE.split(written)
     if [int(n) for n in found[1::2]] != list(range(len(kinds))):
         raise UnsureError("the arguments in another order")
     return tuple(found[::2]), kind
+
+
+def _strict(e: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=e.this, to=e.to) if isinstance(e, exp.TryCast) else e
 
 
 def _kind(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> pa.DataType:

@@ -108,20 +108,28 @@ def read(
     kinds = [f.dataType for f in fields]
     if any(k.typeName() not in _READ or "collate" in k.simpleString() for k in kinds):
         raise UnusualError("a type that is left to Spark")
-    if not columns or any(c in found.partitions for c in [*columns, *wanted]):
-        raise UnusualError("partition columns, or no columns")
+    stored = [c for c in columns if c not in found.partitions]
+    if not stored:
+        raise UnusualError("no column that the files hold")
     target = arrow.arrow_schema(fields)
-    paths = _paths(found, wanted)
-    if not paths or any(len(v) == 0 for v in wanted.values()):
+    actions = _files_with(found, wanted)
+    if not actions.num_rows or any(len(v) == 0 for v in wanted.values()):
         return target.empty_table()
+    paths = [history.file_path(found.folder, {"path": p}) for p in _list(actions, "path")]
     if not all(_usual(p) for p in paths):
         raise UnusualError("another calendar")
-    rows = _query(paths, columns, wanted, most_rows)
+    sought = {c: v for c, v in wanted.items() if c not in found.partitions}
+    parts = [c for c in columns if c in found.partitions]
+    rows = _query(paths, [*stored, *(["filename"] if parts else [])], sought, most_rows)
     if rows.num_rows > most_rows:
         return None
     try:
-        return rows.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        for name in parts:
+            of_file = dict(zip(paths, _list(actions, f"partition.{name}"), strict=True))
+            values = [of_file[p] for p in _list(rows, "filename")]
+            rows = rows.append_column(name, pa.array(values, target.field(name).type))
+        return rows.select(list(columns)).cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise UnusualError(str(error)) from error
 
 
@@ -138,7 +146,9 @@ def _query(
                 condition = f"({condition} OR {_quoted(name)} IS NULL)"
             conditions.append(condition)
         names = ", ".join(_quoted(c) for c in columns)
-        text = f"SELECT {names} FROM read_parquet($1, union_by_name = {len(paths) > 1})"
+        options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
+        options += f", filename = {'filename' in columns}"
+        text = f"SELECT {names} FROM read_parquet($1, {options})"
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
         text += f" LIMIT {most_rows + 1}"
@@ -150,6 +160,10 @@ def _query(
             duck.unregister(f"wanted{i}")
 
 
+def _list(table: pa.Table, name: str) -> list[Any]:
+    return list(table.column(name).to_pylist())
+
+
 def connection() -> Any:
     """One DuckDB for each thread."""
     if not hasattr(_LOCAL, "duck"):
@@ -157,17 +171,20 @@ def connection() -> Any:
     return _LOCAL.duck
 
 
-def _paths(found: Files, wanted: Mapping[str, pa.Array]) -> list[str]:
-    """The files that may have wanted values, by the log's statistics."""
+def _files_with(found: Files, wanted: Mapping[str, pa.Array]) -> pa.Table:
+    """The files that may have wanted values, by their partition and by the log's statistics."""
     actions = found.actions
-    if actions.num_rows > _FEW_FILES:
-        for name, values in wanted.items():
-            low, high = f"min.{name}", f"max.{name}"
-            ranged = found.fields[name].dataType.typeName() in _RANGED
-            if ranged and not values.null_count and len(values) and low in actions.schema.names:
-                actions = actions.filter(_between(actions, low, high, values))
-    paths = actions.column("path").to_pylist()
-    return [history.file_path(found.folder, {"path": p}) for p in paths]
+    for name, values in wanted.items():
+        if name in found.partitions:
+            kept = set(values.to_pylist())
+            mask = [v in kept for v in _list(actions, f"partition.{name}")]
+            actions = actions.filter(pa.array(mask, pa.bool_()))
+            continue
+        low, high = f"min.{name}", f"max.{name}"
+        ranged = found.fields[name].dataType.typeName() in _RANGED and not values.null_count
+        if actions.num_rows > _FEW_FILES and ranged and len(values) and low in actions.schema.names:
+            actions = actions.filter(_between(actions, low, high, values))
+    return actions
 
 
 def _between(actions: pa.Table, low: str, high: str, values: pa.Array) -> pa.ChunkedArray:

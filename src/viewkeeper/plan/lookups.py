@@ -1,8 +1,8 @@
 """Lookups that the change controls: base tables read for the values that can matter, no others.
 
-A join, ⋉, ▷ or ⟕ with a small side needs, of its other side, only the rows whose joined columns have
-values of the small side. These values are known before the query runs, if the small side is on the
-driver; the rows they ask for are then small too, and so on outwards. Each leaf so reached is
+A join, ⋉, ▷ or ⟕ with a small side needs, of its other side, only the rows whose joined columns
+have values of the small side. These values are known before the query runs, if the small side is
+on the driver; the rows they ask for are then small too, and so on outwards. Each leaf so reached is
 replaced by one that holds the rows asked for, and perhaps more.
 
     reduced(q, {i: V, …}) agrees with q on the rows whose column i has a value in V, for each i

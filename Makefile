@@ -23,7 +23,7 @@ demo: java env  ## a small shop with views, changed and refreshed; under two min
 	@$(PY) -m viewkeeper.demo
 
 test: java env  ## everything; under 15 minutes on two cores
-	$(PY) -m pytest -n 2 --dist worksteal
+	$(PY) -m pytest -n 2 --dist loadgroup
 
 test-fast: env  ## what needs no JVM; under a minute
 	$(PY) -m pytest -m 'not spark and not slow'

@@ -44,7 +44,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test that uses the session is marked ``spark``."""
+    """Each test that uses the session is marked ``spark``. Where several workers run, those of one
+    file go to one of them, unless each makes its own tables."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+            if item.path.stem not in ("test_scenarios_spark", "test_fuzz_spark"):
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))

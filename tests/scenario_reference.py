@@ -65,7 +65,10 @@ def _check(name: str, definition: Any, trace: Trace, old: Any, new: Any) -> str:
         stored, built = counted(stored), counted(built)
     assert _rough(stored) == _rough(built), f"{name}: the store is {stored}, not {built}"
     was = al.evaluate(q, before)
-    have = Counter({row[:-1]: row[-1] for row in signed})
+    have: Counter[Any] = Counter()
+    for row, n in signed.items():
+        have[row[:-1]] += row[-1] * n
+    have = Counter({row: n for row, n in have.items() if n})
     want = Counter(answer)
     want.subtract(was)
     assert have == Counter({r: n for r, n in want.items() if n}), f"{name}: the change is {signed}"

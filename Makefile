@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios tpch fuzz-closure
+.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large
 
 env: $(STAMP)
 
@@ -50,6 +50,12 @@ fuzz-closure: env  ## random batches on random graphs against a graph library
 
 mutate: env  ## breaks each rule in turn: no mutant may survive
 	$(PY) tools/mutate.py
+
+bench: java env  ## a refresh against recomputing, by hand, and DuckDB, at TPC-H scale 1
+	$(PY) tools/bench.py --scale 1 --rounds 5
+
+bench-large: java env  ## the same at scale 10, ten times the change
+	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000
 
 bench-compile: env  ## how long changes take to compile
 	$(PY) tools/bench_compile.py

@@ -49,10 +49,10 @@ def test_one_term_per_changed_input() -> None:
 
 
 def test_the_choice_follows_what_refreshes_took() -> None:
-    prior = choose(1_000_000, 10_000_000, Timing())
+    prior = choose(2_000_000, 10_000_000, Timing())
     assert prior.strategy == "full"
     fast = Timing(full=4.0, incremental=0.25)
-    assert choose(1_000_000, 10_000_000, fast).strategy == "incremental"
+    assert choose(2_000_000, 10_000_000, fast).strategy == "incremental"
     learned = Timing().learned("full", seconds=100.0, predicted=1.0)
     assert 1.0 < learned.full <= 2.0, "one slow refresh counts, but not for all"
-    assert "1,000,000 changed of 10,000,000" in prior.reason
+    assert "2,000,000 changed of 10,000,000" in prior.reason

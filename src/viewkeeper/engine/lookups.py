@@ -21,6 +21,7 @@ from viewkeeper.lake.sources import quoted
 from viewkeeper.plan.lookups import reduced
 
 MOST_VALUES = 100_000  # more are not looked up one by one
+MOST_BYTES = 64 * 2**20  # of rows, for each lookup
 SMALL_TABLE = 5_000  # rows; such a table is read whole
 MOST_LISTED = 500  # as a list in a filter of Spark's
 
@@ -123,7 +124,7 @@ class Lookups:
             if not limits:
                 return leaf
             try:
-                rows = lookup.read(found, place.columns, limits, self.runner.most_rows)
+                rows = lookup.read(found, place.columns, limits, self._most(found))
             except UnusualError:
                 rows = None
             if rows is not None:
@@ -131,6 +132,10 @@ class Lookups:
                 schema = place.pin.schema(place.columns)
                 return self.runner.keep(f"{leaf.name}#", leaf.names, rows, schema)
         return self._listed(leaf, place, limits)
+
+    def _most(self, found: lookup.Files) -> int:
+        """The most rows that come to the driver; small tables' rows are few whatever their size."""
+        return max(1_000, min(self.runner.most_rows, found.rows_in(MOST_BYTES)))
 
     def _listed(self, leaf: Table, place: Place, limits: Mapping[str, pa.Array]) -> Table:
         """Spark reads the leaf, with the values as a filter that leaves out files."""

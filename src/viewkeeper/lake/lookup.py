@@ -33,6 +33,7 @@ _READ = {
 # Types whose equality is that of their bits: values of them can be sought.
 _SOUGHT = {"boolean", "byte", "short", "integer", "long", "string", "date", "decimal"}
 _RANGED = {"byte", "short", "integer", "long", "date"}  # with exact minima and maxima in the log
+_COMPRESSED = 5  # bytes in memory for one in a file
 _FEW_FILES = 4  # no look at the log's statistics
 _LOCAL = threading.local()
 
@@ -50,6 +51,11 @@ class Files:
     def rows(self) -> int:
         """The number of rows."""
         return int(pc.sum(self.actions.column("num_records")).as_py() or 0)
+
+    def rows_in(self, size: int) -> int:
+        """How many rows fit into so many bytes, by the files' sizes."""
+        stored = int(pc.sum(self.actions.column("size_bytes")).as_py() or 0)
+        return size // max(16, _COMPRESSED * stored // max(self.rows, 1))
 
 
 def can_seek(field: StructField) -> bool:

@@ -1,0 +1,177 @@
+"""A refresh against recomputing, in one run, on real data. `make bench`, `make bench-large`.
+
+Contenders: the full recompute in the same session; the change feed and MERGE by hand, as a good
+engineer writes it; DuckDB recomputing the same query; viewkeeper. All results are compared. Prints
+a table, and writes it as JSON and as a picture.
+
+    python tools/bench.py --scale 1 --rounds 5
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+
+import tpch
+import viewkeeper as vk
+from bench_picture import bars
+
+ROOT = tpch.ROOT
+BROADCAST = str(200 * 2**20)  # the same for all contenders
+QUERY = """SELECT c_custkey, o_orderstatus, count(*) AS n,
+  sum(l_extendedprice * (1 - l_discount)) AS revenue, sum(l_quantity) AS quantity
+FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON l_orderkey = o_orderkey
+  JOIN nation ON c_nationkey = n_nationkey GROUP BY c_custkey, o_orderstatus"""
+# the same aggregates of a signed change: d(O ⋈ L) = dO ⋈ L + O ⋈ dL − dO ⋈ dL
+BY_HAND = """
+WITH o AS (SELECT o_orderkey, o_custkey, o_orderstatus, {sign} AS w
+           FROM table_changes('orders', {orders_from}) WHERE _change_type <> 'update'),
+     l AS (SELECT l_orderkey, l_extendedprice, l_discount, l_quantity, {sign} AS w
+           FROM table_changes('lineitem', {lineitem_from})),
+     d AS (SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, o.w AS w
+           FROM o JOIN lineitem ON l_orderkey = o_orderkey
+           UNION ALL
+           SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, l.w
+           FROM l JOIN orders ON l_orderkey = o_orderkey
+           UNION ALL
+           SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, -(o.w * l.w)
+           FROM o JOIN l ON l_orderkey = o_orderkey)
+SELECT c_custkey, o_orderstatus, sum(w) AS n,
+  sum(w * l_extendedprice * (1 - l_discount)) AS revenue, sum(w * l_quantity) AS quantity
+FROM d JOIN customer ON c_custkey = o_custkey JOIN nation ON c_nationkey = n_nationkey
+GROUP BY c_custkey, o_orderstatus
+"""
+SIGN = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+MERGE = """MERGE INTO by_hand t USING by_hand_change s
+ON t.c_custkey = s.c_custkey AND t.o_orderstatus = s.o_orderstatus
+WHEN MATCHED AND t.n + s.n = 0 THEN DELETE
+WHEN MATCHED THEN UPDATE SET n = t.n + s.n, revenue = t.revenue + s.revenue,
+  quantity = t.quantity + s.quantity
+WHEN NOT MATCHED THEN INSERT *"""
+
+
+class Bench:
+    """One lake, its contenders, and what they took."""
+
+    def __init__(self, scale: float, data: Path, orders: int) -> None:
+        self.orders = orders
+        self.lake = data / f"bench-lake-{scale:g}"
+        shutil.rmtree(self.lake, ignore_errors=True)
+        self.keeper = vk.connect(self.lake, {"spark.sql.autoBroadcastJoinThreshold": BROADCAST})
+        self.spark = self.keeper.spark
+        tpch.load(self.spark, tpch.generate(scale, data))
+        self.seconds: dict[str, list[float]] = {}
+        self.since: dict[str, int] = {}
+
+    def timed(self, name: str, run: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        found = run()
+        self.seconds.setdefault(name, []).append(time.perf_counter() - start)
+        return found
+
+    def setup(self) -> None:
+        """The view, and the tables of the other contenders."""
+        self.timed(
+            "create table as", lambda: self.sql(f"CREATE TABLE plain USING delta AS {QUERY}")
+        )
+        self.sql("CREATE TABLE by_hand USING delta AS SELECT * FROM plain")
+        self.timed("create view", lambda: self.keeper.create_view("v", QUERY))
+        self.sql("DROP TABLE plain")
+        self.sql(f"CREATE TABLE plain USING delta AS {QUERY}")
+        self.mark()
+
+    def sql(self, text: str) -> Any:
+        return self.spark.sql(text).collect()
+
+    def mark(self) -> None:
+        for t in ("orders", "lineitem"):
+            self.since[t] = DeltaTable(str(self.lake / t)).version()
+
+    def change(self, n: int) -> None:
+        """New orders with their lines."""
+        keys = f"SELECT o_orderkey FROM orders_later ORDER BY o_orderkey LIMIT {self.orders}"
+        keys += f" OFFSET {n * self.orders}"
+        self.sql(f"INSERT INTO orders SELECT * FROM orders_later WHERE o_orderkey IN ({keys})")
+        self.sql(f"INSERT INTO lineitem SELECT * FROM lineitem_later WHERE l_orderkey IN ({keys})")
+
+    def by_hand(self) -> None:
+        text = BY_HAND.format(
+            sign=SIGN,
+            orders_from=self.since["orders"] + 1,
+            lineitem_from=self.since["lineitem"] + 1,
+        )
+        change = self.spark.sql(text).persist()
+        change.createOrReplaceTempView("by_hand_change")
+        self.sql(MERGE)
+        change.unpersist()
+
+    def duck(self) -> None:
+        with duckdb.connect() as db:
+            for t in ("customer", "orders", "lineitem", "nation"):
+                files = DeltaTable(str(self.lake / t)).file_uris()
+                db.execute(f"CREATE VIEW {t} AS SELECT * FROM read_parquet({files!r})")
+            target = self.lake.parent / "bench-duck.parquet"
+            db.execute(f"COPY ({QUERY}) TO '{target}' (FORMAT parquet)")
+
+    def round(self, n: int) -> None:
+        self.change(n)
+        self.timed("viewkeeper", lambda: self.keeper.refresh("v", strategy="incremental"))
+        self.timed("by hand", self.by_hand)
+        self.timed("full", lambda: self.sql(f"INSERT OVERWRITE plain {QUERY}"))
+        self.timed("duckdb", self.duck)
+        self.mark()
+        for t in ("v", "by_hand"):
+            for a, b in ((t, "plain"), ("plain", t)):
+                text = f"SELECT count(*) FROM (SELECT * FROM {a} EXCEPT ALL SELECT * FROM {b})"
+                assert self.sql(text)[0][0] == 0, f"round {n}: {a} and {b} differ"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--orders", type=int, default=100, help="new orders in each round")
+    parser.add_argument("--data", type=Path, default=ROOT / "data")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    bench = Bench(options.scale, options.data, options.orders)
+    bench.setup()
+    for n in range(options.rounds + 1):
+        bench.round(n)
+        if n == 0:  # the first round warms all contenders up
+            for name in ("viewkeeper", "by hand", "full", "duckdb"):
+                bench.seconds[name].clear()
+    for _ in range(5):
+        bench.timed("nothing changed", lambda: bench.keeper.refresh("v"))
+    bench.keeper.stop()
+    medians = {name: statistics.median(s) for name, s in bench.seconds.items()}
+    ours = medians["viewkeeper"]
+    print(f"{'':18}{'median s':>10}{'÷ viewkeeper':>14}")
+    for name, s in medians.items():
+        print(f"{name:18}{s:10.3f}{s / ours:14.1f}")
+    ratio = medians["create view"] / medians["create table as"]
+    print(f"initial build ÷ CREATE TABLE AS: {ratio:.2f}")
+    folder = options.data / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    target = options.json or folder / f"join-{options.scale:g}.json"
+    found = {"scale": options.scale, "orders": options.orders, "seconds": bench.seconds}
+    target.write_text(json.dumps(found, indent=2))
+    shown = {n: medians[n] for n in ("full", "by hand", "duckdb", "viewkeeper")}
+    title = f"Seconds per refresh, TPC-H scale {options.scale:g}, {options.orders} new orders"
+    target.with_suffix(".svg").write_text(bars(title, shown), encoding="utf-8")
+    print(f"{target}, {target.with_suffix('.svg')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

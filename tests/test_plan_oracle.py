@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+
 import pytest
 
 from checks import case, expected
-from plan_checks import check_plan, narrow
+from plan_checks import check_plan, narrow, run
 from viewkeeper import algebra as al
 from viewkeeper.plan.choose import Timing, choose
+from viewkeeper.plan.groups import group_store
 from viewkeeper.plan.present import signed_change
 from viewkeeper.plan.prune import prune
 
@@ -56,3 +60,17 @@ def test_the_choice_follows_what_refreshes_took() -> None:
     learned = Timing().learned("full", seconds=100.0, predicted=1.0)
     assert 1.0 < learned.full <= 2.0, "one slow refresh counts, but not for all"
     assert "2,000,000 changed of 10,000,000" in prior.reason
+
+
+@pytest.mark.parametrize("keys", [[], ["a"]])
+def test_groups_emptied_and_refilled_oracle(keys: list[str]) -> None:
+    """The last row of a group goes; without keys the row of the view stays, and says NULL."""
+    aggs = {"n": "count(*)", "s": "sum(b)", "lo": "min(b)", "hi": "max(b)"}
+    shape = group_store(al.table("R", ["a", "b"]).group_by(keys, aggs))
+    assert shape is not None
+    states = [Counter({(1, 5): 2, (2, None): 1}), Counter(), Counter({(1, None): 1, (3, 7): 1})]
+    store = al.evaluate(shape.build(), {"R": states[0]})
+    for old, new in itertools.pairwise(states):
+        changes = {"R": (old - new, new - old)}
+        store, _ = run(shape.refresh(["R"]), store, {"R": new}, changes)
+        assert store == al.evaluate(shape.build(), {"R": new})

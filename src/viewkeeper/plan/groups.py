@@ -185,6 +185,8 @@ class GroupStore:
             if i in extrema:
                 gone, come = Col(at), Col(at + 1)
                 new, doubt = _extremum(p.function, old, gone, come)
+                if not self.key_names:  # the only group stays when its last row goes
+                    new = call("case", call("<=", value[0], Const(0)), NULL, new)
                 value.append(new)
                 doubts.append(doubt)
                 at += 2

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import json
 import os
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.engine import changes as view_changes
+from viewkeeper.engine.order import SkippedError, in_order
 from viewkeeper.engine.refresh import build_frame, refresh, source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Vector
@@ -249,7 +251,8 @@ class Keeper:
         """Brings a view (and those it reads), several, or all views, up to their sources.
 
         SQL: ``REFRESH MATERIALIZED VIEW name [FULL | INCREMENTAL]``. All views of one call reflect
-        the same versions of the sources. Each view is changed in one atomic commit.
+        the same versions of the sources. Each view is changed in one atomic commit; views that do
+        not read one another are refreshed at the same time.
 
         Parameters
         ----------
@@ -273,33 +276,46 @@ class Keeper:
         insisted = {self._full_name(n) for n in names}
         wanted = self._with_upstream(names)
         vector = Vector(self.spark, self._sources)
-        reports: list[RefreshReport] = []
-        failed: dict[str, Exception] = {}
-        for record in wanted:
-            if any(r.name in failed for r in self._upstream(record)):
-                failed[record.name] = _upstream_failed(record)
-                continue
-            tell = watch or (lambda _name, _report: None)
+        records = {r.name: r for r in wanted}
+        needs = {r.name: [u.name for u in self._upstream(r)] for r in wanted}
+        lock = threading.Lock()
+
+        def tell(label: str, report: RefreshReport | None) -> None:
+            if watch is not None:
+                with lock:
+                    watch(label, report)
+
+        def one(full_name: str) -> RefreshReport:
+            record, report = records[full_name], None
+            insist = strategy if not names or full_name in insisted else None
             tell(record.label, None)
-            report = None
             try:
-                insist = strategy if not names or record.name in insisted else None
-                report = self._refresh(record, vector, insist)
-                reports.append(report)
-            except Exception as e:
-                failed[record.name] = e
-            tell(record.label, report)
+                with lock:  # compiling uses the session's current schema
+                    compiled = self._compile(record)
+                report = self._refresh(record, compiled, vector, insist)
+                return report
+            finally:
+                tell(record.label, report)
+
+        done, failed = in_order(list(records), needs, one)
+        reports = list(done.values())
         self._log([r for r in reports if r.lane != "none"], start)
         if failed:
-            raise _failure(failed, reports)
+            told = {
+                n: _upstream_failed(records[n]) if isinstance(e, SkippedError) else e
+                for n, e in failed.items()
+            }
+            raise _failure(told, reports)
         return reports
 
-    def _refresh(self, record: Record, vector: Vector, insist: str | None) -> RefreshReport:
+    def _refresh(
+        self, record: Record, compiled: Compiled, vector: Vector, insist: str | None
+    ) -> RefreshReport:
         if insist is None and record.refresh == "full":
             insist = "full"
         if insist is None and record.refresh == "incremental":
             insist = "incremental"
-        return refresh(self.spark, record, self._compile(record), vector, insist)
+        return refresh(self.spark, record, compiled, vector, insist)
 
     # ── looking ──
 

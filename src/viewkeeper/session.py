@@ -89,10 +89,22 @@ def sync(spark: Any, lake: Path) -> None:
                 f"CREATE TABLE IF NOT EXISTS {quoted(schema)}.{quoted(table)}"
                 f" USING delta LOCATION '{place}'"
             )
+            _set_kind(spark, schema, table, "MANAGED")  # DROP TABLE is to delete the folder
     for (schema, table), place_ in known.items():
         if place_ is not None and (schema, table) not in here and lake in place_.parents:
+            _set_kind(spark, schema, table, "EXTERNAL")  # another process may be making a new one
             spark.sql(f"DROP TABLE IF EXISTS {quoted(schema)}.{quoted(table)}")
     _SYNCED[str(lake)] = (spark.sparkContext.applicationId, here)
+
+
+def _set_kind(spark: Any, schema: str, table: str, kind: str) -> None:
+    """Says whether the catalog owns a table's folder: it deletes those of MANAGED tables."""
+    catalog = spark._jsparkSession.sessionState().catalog().externalCatalog()
+    found = catalog.getTable(schema, table)
+    parts = [found.productElement(i) for i in range(found.productArity())]
+    kinds = spark._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
+    parts[1] = getattr(kinds, kind)()
+    catalog.alterTable(found.copy(*parts))
 
 
 def _tables(lake: Path) -> dict[tuple[str, str], Path]:

@@ -173,3 +173,52 @@ def test_no_job_where_nothing_changed(keeper: vk.Keeper) -> None:
     assert not tracker.getJobIdsForGroup("idle")
     keeper.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
     keeper.drop_view("shop.idle")
+
+
+def test_a_view_replaced_under_another(keeper: vk.Keeper) -> None:
+    """The view above is refreshed in full once, and then goes on; also in another process."""
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.base (a INT, b STRING) {FEED}")
+    spark.sql("INSERT INTO shop.base VALUES (1, 'x'), (2, 'y')")
+    keeper.create_view("shop.low", "SELECT a, b FROM shop.base")
+    above = "SELECT b, count(*) AS n FROM shop.low GROUP BY b"
+    keeper.create_view("shop.high", above)
+    keeper.create_view("shop.low", "SELECT a, b FROM shop.base WHERE a > 1", replace=True)
+    with pytest.raises(ViewKeeperError, match="is read by"):
+        keeper.drop_view("shop.low")
+    (_, report) = keeper.refresh("shop.high")
+    assert (report.strategy, report.inserted, report.deleted) == ("full", 0, 1)
+    same(keeper, "shop.high", above)
+    spark.sql("INSERT INTO shop.base VALUES (3, 'y')")
+    other = vk.Keeper(spark, schema="vk_keeper_tests")
+    low, high = other.refresh(["shop.high"])
+    assert (low.inserted, high.strategy, high.inserted, high.deleted) == (1, "incremental", 1, 1)
+    same(keeper, "shop.high", above)
+    keeper.create_view("shop.low", "SELECT a FROM shop.base", replace=True)
+    with pytest.raises(ViewKeeperError, match="no longer fits its query") as caught:
+        keeper.refresh("shop.high")
+    assert caught.value.code == "SOURCE_CHANGED"
+    keeper.drop_view("shop.high")
+    keeper.drop_view("shop.low")
+
+
+def test_select_star_keeps_its_columns(keeper: vk.Keeper) -> None:
+    """A source gets a column: nothing for the view, in this process and in another."""
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.wide (a INT, weight INT) {FEED}")
+    spark.sql("INSERT INTO shop.wide VALUES (1, 5), (1, 5)")
+    keeper.create_view("shop.star", "SELECT * FROM shop.wide")
+    spark.sql("ALTER TABLE shop.wide ADD COLUMNS (extra STRING)")
+    spark.sql("INSERT INTO shop.wide VALUES (2, 6, 'e')")
+    other = vk.Keeper(spark, schema="vk_keeper_tests")
+    (report,) = other.refresh("shop.star")
+    assert (report.strategy, report.inserted, report.deleted) == ("incremental", 1, 0)
+    spark.conf.set("spark.viewkeeper.driver", "false")
+    try:
+        spark.sql("UPDATE shop.wide SET weight = 7 WHERE a = 1")
+        (report,) = keeper.refresh("shop.star", strategy="incremental")
+    finally:
+        spark.conf.unset("spark.viewkeeper.driver")
+    assert (report.strategy, report.inserted, report.deleted) == ("incremental", 2, 2)
+    same(keeper, "shop.star", "SELECT a, weight FROM shop.wide")
+    keeper.drop_view("shop.star")

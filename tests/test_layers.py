@@ -50,6 +50,7 @@ LAYERS = [
     "plan",
     "compiled",
     "lake",
+    "definitions",
     "engine",
     "explain",
     "home",

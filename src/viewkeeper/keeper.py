@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.compiled import Compiled, compile_view
+from viewkeeper.definitions import Definitions, reads
 from viewkeeper.engine import changes as view_changes
 from viewkeeper.engine.order import SkippedError, in_order
 from viewkeeper.engine.refresh import build_frame, refresh, source_names
@@ -88,9 +90,9 @@ class Keeper:
         self._spark: SparkSession | None = spark
         self._lake = lake_of(spark)
         self._home = Home(spark, schema)
-        self._compiled: dict[str, Compiled] = {}
         self._sources: dict[str, Source] = {}
-        self._readers: set[str] = set()
+        self._definitions = Definitions(spark, self._sources)
+        self._readers: dict[str, str] = {}  # views shown in the catalog: id to name
         self._sync()
 
     @property
@@ -173,14 +175,16 @@ class Keeper:
             maintain=maintain,
             created=start.isoformat(),
             columns=compiled.columns,
-            reads=tuple(sorted(ref.sql for ref in compiled.definition.sources.values())),
+            reads=reads(compiled),
         )
+        record = dataclasses.replace(record, reader=compiled.reader_sql(record.store))
         self._check_cycle(record, old)
         report = self._build(record, compiled)
         self._home.save(record)
-        self._compiled[identity] = compiled
-        self._show(record, compiled)
+        self._definitions.put(record, compiled)
+        self._show(record)
         if old is not None:
+            self._redirect(old, record)
             self._drop_store(old)
         self._log([report], start)
         return report
@@ -410,29 +414,34 @@ class Keeper:
 
     def _sync(self) -> None:
         """What other processes made or dropped: tables by the folder, views by the registry."""
-        if self._lake is not None:
-            sync(self.spark, self._lake)
-            for record in self._home.records().values():
-                if record.id not in self._readers:
-                    self._show(record, None)
+        if self._lake is None:
+            return
+        sync(self.spark, self._lake)
+        records = self._home.records()
+        there = {record.id for record in records.values()}
+        for gone in [i for i in self._readers if i not in there]:
+            name = self._readers.pop(gone)
+            if name not in records:
+                self.spark.sql(f"DROP VIEW IF EXISTS {name}")
+        for record in records.values():
+            if record.id not in self._readers:
+                self._show(record)
 
-    def _show(self, record: Record, compiled: Compiled | None) -> None:
+    def _show(self, record: Record) -> None:
         """The view's name in the catalog: what readers see of the store."""
-        compiled = compiled or self._compile(record)
-        text = compiled.reader_sql(record.store)
-        self.spark.sql(f"CREATE OR REPLACE VIEW {record.name} AS {text}")
-        self._readers.add(record.id)
+        self.spark.sql(f"CREATE OR REPLACE VIEW {record.name} AS {record.reader}")
+        self._readers[record.id] = record.name
+
+    def _redirect(self, old: Record, new: Record) -> None:
+        """The views that read a view which was replaced read the new one from now on."""
+        for record in list(self._home.records().values()):
+            if old.store in record.reads:
+                names = tuple(sorted(new.store if r == old.store else r for r in record.reads))
+                self._home.save(dataclasses.replace(record, reads=names))
 
     def _compile(self, record: Record) -> Compiled:
-        """The compiled query of a view, once per process and definition."""
-        if record.id not in self._compiled:
-            before = self._current()
-            self._use(record.catalog, record.schema)
-            try:
-                self._compiled[record.id] = compile_view(self.spark, record.sql)
-            finally:
-                self._use(*before)
-        return self._compiled[record.id]
+        """The compiled query of a view."""
+        return self._definitions.get(record)
 
     def _build(self, record: Record, compiled: Compiled) -> RefreshReport:
         """Fills a new store, in one commit with the versions of the sources."""
@@ -461,7 +470,7 @@ class Keeper:
         with contextlib.suppress(UnknownTableError, NotDeltaError):
             stores.drop(self.spark, find(self.spark, record.store))
         self._sources.pop(record.store, None)
-        self._compiled.pop(record.id, None)
+        self._definitions.forget(record)
 
     def _with_upstream(self, names: list[str]) -> list[Record]:
         """The views to refresh, each after those it reads; without names, all."""
@@ -495,11 +504,6 @@ class Keeper:
     def _current(self) -> tuple[str, str]:
         catalog = self.spark.catalog
         return catalog.currentCatalog(), catalog.currentDatabase()
-
-    def _use(self, catalog: str, schema: str) -> None:
-        if self._current() != (catalog, schema):
-            self.spark.catalog.setCurrentCatalog(catalog)
-            self.spark.catalog.setCurrentDatabase(schema)
 
     def _full_name(self, name: str) -> str:
         full = self._full_name_or_none(name)

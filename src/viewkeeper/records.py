@@ -92,6 +92,7 @@ class Record:
     created: str = ""
     columns: tuple[tuple[str, str], ...] = ()  # name and type
     reads: tuple[str, ...] = ()  # full names of sources
+    reader: str = ""  # what stands behind the view's name: the query's rows, from the store
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -216,7 +216,7 @@ class _Writer:
         if isinstance(q, Table):
             table = exp.to_table(self.table_name(q), dialect=self.dialect)
             table.set("alias", as_alias)
-            return _Source(table, tuple(q.columns), whole=False)
+            return _Source(table, unique_names(q.columns), whole=False)
         if q in self.named:
             reference = exp.Table(this=exp.to_identifier(self.named[q]), alias=as_alias)
             return _Source(reference, names)

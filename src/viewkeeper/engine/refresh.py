@@ -269,16 +269,18 @@ def _bind_leaf(runner: Runner, leaf: Table, pin: Pin) -> dict[Table, Place]:
 
 
 def _has(runner: Runner, computes: Any, condition: tuple[str, str]) -> bool:
-    """Whether an earlier result has a row that meets a condition: a column, or one below zero."""
+    """Whether an earlier result has a row whose last column meets the condition: is true, or is
+    below zero."""
     name, test = condition
     leaf = next(c.leaf for c in computes if c.name == name)
     rows = runner.rows.get(leaf)
     if rows is None:
-        return not runner.frame(leaf).where(test).isEmpty()
-    column, *below = test.split(" ", 1)
-    values = rows.column(column)
-    found = pc.any(pc.less(values, 0) if below else values).as_py()
-    return bool(found)
+        frame = runner.frame(leaf)
+        last = F.col(f"c{len(frame.columns) - 1}")
+        frame = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+        return not frame.where(last < 0 if "<" in test else last).isEmpty()
+    values = rows.column(rows.num_columns - 1)
+    return bool(pc.any(pc.less(values, 0) if "<" in test else values).as_py())
 
 
 def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
@@ -296,6 +298,7 @@ def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
             plus = pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0
             return plus, plus - (pc.sum(weights).as_py() or 0)
     netted = runner.frame(change if isinstance(change, Table) else net_rows(change))
+    netted = netted.toDF(*(f"c{i}" for i in range(len(netted.columns))))
     weight = F.col(netted.columns[-1])
     row = netted.agg(
         F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))

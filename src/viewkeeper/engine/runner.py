@@ -58,6 +58,7 @@ class Runner:
         self.kinds: dict[Query, Kinds | None] = {}  # their types
         self._frames: dict[Query, DataFrame | Callable[[], DataFrame]] = {}
         self._names: dict[Query, str] = {}
+        self._named_so_far = 0
         self.small = True  # so far all changes and results are
         self._usual = {key: self.spark.conf.get(key) for key in _TINY}
         self._tiny = False
@@ -72,12 +73,14 @@ class Runner:
     def bind(self, leaf: Query, frame: DataFrame | Callable[[], DataFrame]) -> None:
         """Gives a leaf its rows: a frame, or what makes one if it is needed."""
         self._frames[leaf] = frame
+        self._names.pop(leaf, None)
+        self.rows.pop(leaf, None)
 
     def bind_rows(self, leaf: Query, rows: pa.Table, schema: StructType) -> None:
         """Gives a leaf its rows, which are on the driver."""
+        self.bind(leaf, lambda: self.local(rows, schema))
         self.rows[leaf] = rows
         self.kinds[leaf] = kinds_of(schema)
-        self._frames[leaf] = lambda: self.local(rows, schema)
 
     def bind_result(self, leaf: Query, result: Result) -> None:
         """Gives a leaf the rows that were computed."""
@@ -115,7 +118,8 @@ class Runner:
     def _named(self, leaf: Query) -> str:
         """The name of a leaf in SQL."""
         if leaf not in self._names:
-            self._names[leaf] = name = f"{self.prefix}{len(self._names)}"
+            self._named_so_far += 1
+            self._names[leaf] = name = f"{self.prefix}{self._named_so_far}"
             columns = unique_names(leaf.columns)  # a column may have the name of the weight
             frame = self.leaf(leaf)
             if tuple(frame.columns) != columns:

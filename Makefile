@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large
+.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch
 
 env: $(STAMP)
 
@@ -56,6 +56,9 @@ bench: java env  ## a refresh against recomputing, by hand, and DuckDB, at TPC-H
 
 bench-large: java env  ## the same at scale 10, ten times the change
 	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000
+
+bench-tpch: java env  ## the 22 TPC-H queries as views at scale 1: full against refresh
+	$(PY) tools/bench_tpch.py --scale 1
 
 bench-compile: env  ## how long changes take to compile
 	$(PY) tools/bench_compile.py

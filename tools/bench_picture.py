@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 _WIDTH, _BAR, _GAP, _LEFT = 640, 26, 12, 130
 
 
-def bars(title: str, values: Mapping[str, float]) -> str:
+def bars(title: str, values: Mapping[str, float], unit: str = " s") -> str:
     """Horizontal bars, each with its name and value.
 
     >>> bars("t", {"a": 1.0}).startswith("<svg")
@@ -27,6 +27,6 @@ def bars(title: str, values: Mapping[str, float]) -> str:
         lines += [
             f'<text x="10" y="{y + 18}">{escape(name)}</text>',
             f'<rect x="{_LEFT}" y="{y}" width="{length:.0f}" height="{_BAR}" fill="#4878a8"/>',
-            f'<text x="{_LEFT + length + 6:.0f}" y="{y + 18}">{value:.2f} s</text>',
+            f'<text x="{_LEFT + length + 6:.0f}" y="{y + 18}">{value:.2f}{unit}</text>',
         ]
     return "\n".join([*lines, "</svg>", ""])

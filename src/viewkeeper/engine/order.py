@@ -29,7 +29,9 @@ def in_order(
     failed: dict[K, Exception] = {}
     todo = list(names)
     running: dict[Future[R], K] = {}
-    workers = min(MOST_WORKERS, os.cpu_count() or 1, len(todo) or 1)
+    workers = min(MOST_WORKERS, os.cpu_count() or 1)
+    if workers == 1 or len(todo) <= 1:
+        return _one_by_one(names, needs, work)
     with ThreadPoolExecutor(workers, thread_name_prefix="viewkeeper") as pool:
         while todo or running:
             for name in list(todo):
@@ -52,3 +54,20 @@ def in_order(
                     raise error
     ordered = {n: done[n] for n in names if n in done}
     return ordered, {n: failed[n] for n in names if n in failed}
+
+
+def _one_by_one(
+    names: Sequence[K], needs: Mapping[K, Sequence[K]], work: Callable[[K], R]
+) -> tuple[dict[K, R], dict[K, Exception]]:
+    """The same in this thread; the names come in an order that fits."""
+    done: dict[K, R] = {}
+    failed: dict[K, Exception] = {}
+    for name in names:
+        if any(n in failed for n in needs.get(name, ())):
+            failed[name] = SkippedError(str(name))
+            continue
+        try:
+            done[name] = work(name)
+        except Exception as error:
+            failed[name] = error
+    return done, failed

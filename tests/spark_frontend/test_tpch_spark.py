@@ -14,6 +14,8 @@ from tables import bag, types
 
 from viewkeeper.frontend import read
 
+pytestmark = pytest.mark.slow  # `make tpch` keeps the same queries as views
+
 HERE = Path(__file__).parent.parent / "tpch"
 NAMES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 

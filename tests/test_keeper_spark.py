@@ -108,6 +108,7 @@ def test_bad_input_gets_the_right_error_and_changes_nothing(keeper: vk.Keeper) -
     create = keeper.create_view
     fails("INVALID_QUERY", lambda: create("shop.x", "SELEC 1"))
     fails("INVALID_QUERY", lambda: create("shop.x", "SELECT nope FROM shop.r"))
+    fails("INVALID_QUERY", lambda: create("shop.x", "SELECT a AS __count FROM shop.r"))
     fails("UNKNOWN_TABLE", lambda: create("shop.x", "SELECT * FROM shop.nowhere"))
     fails("NAME_TAKEN", lambda: create("shop.base", "SELECT 1 AS a"))
     fails("NAME_TAKEN", lambda: create("shop.r", "SELECT 1 AS a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ _MISSING = (
     "DELTA_TABLE_NOT_FOUND",
     "PATH_NOT_FOUND",
 )
+
+
+_RESERVED = re.compile(r"__(\d+|count|op|weight)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,13 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
         Spark cannot analyse the query.
     """
     definition = read_definition(spark, query)
+    for name in definition.schema.names:
+        if _RESERVED.fullmatch(name):
+            raise InvalidQueryError(
+                f"the column {name} has a name that viewkeeper uses for its own columns",
+                text=query if isinstance(query, str) else None,
+                hint="Give it another name with AS.",
+            )
     blocked = definition.unsupported or definition.volatile
     if definition.query is None:
         names = tuple(definition.schema.names)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import stores
+from viewkeeper.lake import history, lanes, stores
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
@@ -34,6 +34,8 @@ _ARROW = {
     "DOUBLE": pa.float64(),
 }
 _TRIES = 20
+_REGISTRY = "registry"  # the application whose transactions are the changes of the registry
+_ANY = "*"
 
 
 class Home:
@@ -97,34 +99,63 @@ class Home:
             return list(rows.column("record").to_pylist())
         return [row[0] for row in at(self.spark, source, now).select("record").collect()]
 
-    def save(self, record: Record) -> None:
-        """Adds a view, or replaces the record of its name."""
-        self._write(record.name, record.to_json(), "U")
+    def save(self, record: Record, *, after: str | None = _ANY) -> None:
+        """Adds a view, or replaces the record of its name.
+
+        Parameters
+        ----------
+        record : Record
+        after : str, optional
+            The id of the record that must be there now; None: the name must be free.
+
+        Raises
+        ------
+        ConflictError
+            When another process gave the name first.
+        """
+        self._write(record.name, record.to_json(), "U", after)
 
     def remove(self, name: str) -> None:
         """Forgets a view."""
         self._write(name, "", "D")
 
-    def _write(self, name: str, text: str, op: str) -> None:
+    def _write(self, name: str, text: str, op: str, after: str | None = _ANY) -> None:
+        """One change of the registry; its changes are numbered, so none is lost or made twice."""
         source = self.table("views", _VIEWS)
         rows = pa.table({"name": [name], "record": [text], OP: [op]})
         for attempt in range(_TRIES):
+            number = lanes.last_transaction(self.spark, source, _REGISTRY) + 1
+            there = self.records().get(name)
+            if after is not _ANY and after != (there.id if there else None):
+                raise ConflictError(
+                    f"another process made, replaced or dropped {name} at the same moment",
+                    hint="Look at keeper.views(), then try again.",
+                )
+            by = uuid.uuid4().hex
             try:
                 with self._lock:
-                    self._writes += 1
                     stores.apply(
                         self.spark,
                         source,
                         Patch(rows, ["name"]),
                         lane="native",
-                        app_id=self._process,
-                        txn=self._writes,
-                        metadata={"registry": name},
+                        app_id=_REGISTRY,
+                        txn=number,
+                        metadata={"registry": name, "by": by},
                     )
-                return
+                if self._is_there(source, number, by):
+                    return
             except ConflictError:
                 if attempt == _TRIES - 1:
                     raise
+        raise ConflictError(f"{name}: other processes always came first", hint="Try again.")
+
+    def _is_there(self, source: Source, number: int, by: str) -> bool:
+        """Whether the change of this number is ours, not that of a process that came first."""
+        for one in history.backwards(self.spark, source, version(self.spark, source)):
+            if one.transaction(_REGISTRY) <= number:
+                return (lanes.read_stamp(one.user_metadata) or {}).get("by") == by
+        return False
 
     # ── the history ──
 

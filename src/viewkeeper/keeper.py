@@ -25,7 +25,7 @@ from viewkeeper.errors import UnknownTableError, suggestion
 from viewkeeper.explain import Explanation, explain_query, explain_view
 from viewkeeper.home import Home
 from viewkeeper.lake import stores
-from viewkeeper.lake.errors import NotDeltaError
+from viewkeeper.lake.errors import ConflictError, NotDeltaError
 from viewkeeper.lake.sources import Source, find, quoted
 from viewkeeper.plan.choose import Timing
 from viewkeeper.records import (
@@ -180,7 +180,11 @@ class Keeper:
         record = dataclasses.replace(record, reader=compiled.reader_sql(record.store))
         self._check_cycle(record, old)
         report = self._build(record, compiled)
-        self._home.save(record)
+        try:
+            self._home.save(record, after=old.id if old else None)
+        except ConflictError:
+            self._drop_store(record)
+            raise
         self._definitions.put(record, compiled)
         self._show(record)
         if old is not None:

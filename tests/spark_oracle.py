@@ -43,9 +43,13 @@ def local_table(spark: Any, copy: Any, table: str) -> Any:
 
     schema = spark.table(table).schema
     try:
-        rows = DeltaTable(find(spark, table).local_path).to_pyarrow_table(columns=schema.names)
-        rows = rows.cast(arrow_schema(schema.fields))
-    except Exception:  # deletion vectors, column mapping, types that deltalake has not
+        found = DeltaTable(find(spark, table).local_path)
+        if found.protocol().reader_features or "delta.columnMapping.mode" in (
+            found.metadata().configuration
+        ):
+            raise ValueError("deletion vectors, column mapping")
+        rows = found.to_pyarrow_table(columns=schema.names).cast(arrow_schema(schema.fields))
+    except Exception:  # also types that deltalake has not, and views
         rows = spark.table(table).toArrow()
     return copy.createDataFrame(rows, schema=schema)
 

@@ -284,11 +284,13 @@ def rules_1991() -> Check:
     queries += [T - (T - (S - R)), R.project(["a"]) - S.project(["a"])]
     queries = [al.as_set(q) for q in queries]
     made = [(q, Pair(*al.change(q, plain_tables(q), semantics="set-1991"))) for q in queries]
-    for at, (old, proper, new) in enumerate(sets(60)):
+    for at, (old, proper, new) in enumerate(sets(80)):
         changes = proper
         if at % 2:  # any sets: the rules say exactly what comes out, minimal or not
             g = Generator(at)
             pool = [g.row(2) for _ in range(3)] + [row for rows in old.values() for row in rows]
+            if at % 4 == 3:  # few rows, so that changes and tables meet
+                pool = [g.row(2), *list(old["T"])[:2]]
             some = iter(Counter(set(bag_of(g, pool))) for _ in range(6))
             changes = {n: (next(some), next(some)) for n in old}
         rules = Rules1991(old, changes)

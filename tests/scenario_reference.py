@@ -32,7 +32,7 @@ def check_trace(trace: Trace) -> Outcome:
             if name not in old.views or name not in new.views or old.tables == new.tables:
                 continue
             try:
-                found[_check(name, definition, trace, old, new)] += 1
+                found[_check(name, definition, old, new)] += 1
             except UnsupportedScalarError as e:
                 found[f"an expression of the engine: {e.what[:60]}"] += 1
             except EvaluationError as e:
@@ -40,16 +40,18 @@ def check_trace(trace: Trace) -> Outcome:
     return found
 
 
-def _check(name: str, definition: Any, trace: Trace, old: Any, new: Any) -> str:
+def _check(name: str, definition: Any, old: Any, new: Any) -> str:
     if definition.query is None or definition.volatile:
         return "no query in the algebra"
     q = prune(al.simplify(_untyped(definition.query)))
     refs = {leaf: ref.parts[-1] for leaf, ref in definition.sources.items()}
     if any(refs[t.name] not in old.tables for t in al.tables(q)):
         return "a source that is not a table of the scenario"
-    if any(c not in trace.columns[refs[t.name]] for t in al.tables(q) for c in t.names):
-        return "a column that is gone"
-    before, after = _narrow(q, refs, old, trace), _narrow(q, refs, new, trace)
+    for t in al.tables(q):
+        for moment in (old, new):
+            if any(c not in moment.columns[refs[t.name]] for c in t.names):
+                return "a column that is gone, or not there yet"
+    before, after = _narrow(q, refs, old), _narrow(q, refs, new)
     if _odd(before) or _odd(after):
         return "NaN or zeros of two signs in the data"
     answer = al.evaluate(q, after)
@@ -92,15 +94,14 @@ def _plain(a: Any) -> Any:
     return Agg(a.function, a.args, a.distinct) if exact else a
 
 
-def _narrow(q: Query, refs: dict[str, str], moment: Any, trace: Trace) -> dict[str, Bag]:
+def _narrow(q: Query, refs: dict[str, str], moment: Any) -> dict[str, Bag]:
     """The rows of each leaf, over its columns."""
     found: dict[str, Bag] = {}
     for t in al.tables(q):
-        columns = trace.columns[refs[t.name]]
-        places = [columns.index(c) for c in t.names]
+        places = [moment.columns[refs[t.name]].index(c) for c in t.names]
         rows: Bag = Counter()
         for row, n in moment.tables[refs[t.name]].items():
-            rows[tuple(row[i] if i < len(row) else None for i in places)] += n
+            rows[tuple(row[i] for i in places)] += n
         found[t.name] = rows
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scenario import Bag, Line, Scenario, ScenarioError, alike, bag, statements, table_statement
-from spark_oracle import check_rows, compare_all
+from spark_oracle import check_rows, compare_all, local_table, session
 from viewkeeper.errors import ViewKeeperError
 
 
@@ -42,13 +42,13 @@ class Moment:
 
     tables: dict[str, Bag]
     views: dict[str, Bag]
+    columns: dict[str, tuple[str, ...]]  # of the tables
 
 
 @dataclass
 class Trace:
-    """What a run saw: the columns of the tables, the queries of the views, the moments."""
+    """What a run saw: the queries of the views, the moments."""
 
-    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     definitions: dict[str, Any] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list)
     refreshes: int = 0
@@ -236,9 +236,10 @@ class Run:
         self.trace.definitions[name] = read(self.spark, whole, check=False)
 
     def snapshot(self) -> None:
-        tables = {}
+        tables, columns = {}, {}
+        copy = session(self.spark)
         for t in self.tables:
-            frame = self.spark.table(t)
-            self.trace.columns[t] = tuple(frame.columns)
+            frame = local_table(self.spark, copy, t)
+            columns[t] = tuple(frame.columns)
             tables[t] = bag(frame.collect())
-        self.trace.moments.append(Moment(tables, dict(self.rows)))
+        self.trace.moments.append(Moment(tables, dict(self.rows), columns))

@@ -16,7 +16,11 @@ S = al.table("S", ["a", "c"])
 U = al.table("U", ["x"])
 
 
-@pytest.mark.parametrize("wrong", [1, None, 2.5, object(), b"a", True], ids=["int", "None", "float", "object", "bytes", "bool"])
+@pytest.mark.parametrize(
+    "wrong",
+    [1, None, 2.5, object(), b"a", True],
+    ids=["int", "None", "float", "object", "bytes", "bool"],
+)
 @pytest.mark.parametrize(
     "call",
     [

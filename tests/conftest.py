@@ -49,5 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            if item.path.stem not in ("test_scenarios_spark", "test_fuzz_spark"):
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        alone = item.path.stem in ("test_scenarios_spark", "test_fuzz_spark")
+        if item.get_closest_marker("spark") is not None and not alone:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))

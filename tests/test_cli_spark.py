@@ -100,10 +100,10 @@ def test_errors(run: Run) -> None:
 
 
 def test_ctrl_c_and_bugs(run: Run, keeper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(*_: Any) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise ValueError("first\nsecond")
 
     monkeypatch.setattr(keeper, "refresh", stopped)

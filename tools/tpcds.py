@@ -108,15 +108,12 @@ def report(found: dict[str, dict[str, Any]]) -> str:
     counts = [Counter(w for f in found.values() for w in f[k]["why"]) for k in KINDS]
     for why, _ in sorted((counts[0] + counts[1]).items(), key=lambda item: -item[1]):
         lines.append(f"| {why} | {counts[0][why]} | {counts[1][why]} |")
-    lines += ["", "| query | as written | without the last LIMIT | due to | s |"]
-    lines.append("|---|---|---|---|---|")
+    lines += ["", "| query | as written | without the last LIMIT | the latter due to |"]
+    lines.append("|---|---|---|---|")
     for name, f in found.items():
         why = ", ".join(f"{w}" + (f" ×{n}" if n > 1 else "") for w, n in f["plain"]["why"].items())
         note = "; columns renamed" if f["written"].get("renamed") else ""
-        took = f["written"].get("seconds", "")
-        lines.append(
-            f"| {name} | {f['written']['class']} | {f['plain']['class']} | {why}{note} | {took} |"
-        )
+        lines.append(f"| {name} | {f['written']['class']} | {f['plain']['class']} | {why}{note} |")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from fuzz_worlds import Tally, run_world
 from spark_queries import Generator
 
 
+@pytest.mark.slow  # minutes on Spark: `make fuzz-spark`
 @pytest.mark.parametrize("seed", [11, 12])
 def test_random_views_oracle(spark: Any, seed: int) -> None:
     """After each refresh a random view equals its query, by the least change."""

@@ -21,11 +21,9 @@ from crash_worker import POINTS
 
 WORKER = str(Path(__file__).with_name("crash_worker.py"))
 DEFAULT = {
-    "refresh_before_commit",
     "refresh_after_commit",
     "full_before_commit",
     "create_while_writing",
-    "create_before_entry",
     "create_after_entry",
     "replace_before_drop",
     "drop_after_entry",

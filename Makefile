@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch
+.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch bench-choice bench-graph test-long
 
 env: $(STAMP)
 
@@ -24,6 +24,9 @@ demo: java env  ## a small shop with views, changed and refreshed; under two min
 
 test: java env  ## everything; under 15 minutes on two cores
 	$(PY) -m pytest -n 2 --dist loadgroup
+
+test-long: java env  ## with the long runs too: every crash point, all scenarios, real executors
+	$(PY) -m pytest -n 2 --dist loadgroup -m ''
 
 test-fast: env  ## what needs no JVM; under a minute
 	$(PY) -m pytest -m 'not spark and not slow'
@@ -56,6 +59,12 @@ bench: java env  ## a refresh against recomputing, by hand, and DuckDB, at TPC-H
 
 bench-large: java env  ## the same at scale 10, ten times the change
 	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000
+
+bench-choice: java env  ## does the cost model choose well: changes of 0.01 % to 50 %
+	$(PY) tools/bench_choice.py --scale 1
+
+bench-graph: java env  ## twenty views in three levels
+	$(PY) tools/bench_graph.py --scale 1
 
 bench-tpch: java env  ## the 22 TPC-H queries as views at scale 1: full against refresh
 	$(PY) tools/bench_tpch.py --scale 1

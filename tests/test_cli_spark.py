@@ -140,6 +140,7 @@ def test_no_lake_is_made_by_looking(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow  # tries all that a lake needs
 def test_doctor(run: Run, keeper: Any) -> None:
     spark = keeper.spark
     run("create", "cli.d", "--sql", "SELECT t.b, u.a FROM cli.t JOIN cli.u ON t.a = u.a")
@@ -191,6 +192,7 @@ def test_progress_is_for_terminals(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow  # four processes, each with a JVM of its own
 @pytest.mark.spark
 def test_two_processes_share_a_lake_and_are_quiet(tmp_path: Path) -> None:
     def process(*args: str) -> tuple[int, str, str]:

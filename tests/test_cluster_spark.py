@@ -115,6 +115,7 @@ def main(folder: Path) -> None:
     keeper.stop()
 
 
+@pytest.mark.slow  # three JVMs
 @pytest.mark.spark
 def test_on_a_cluster(tmp_path: Path) -> None:
     import pyspark

@@ -20,14 +20,7 @@ import pytest
 from crash_worker import POINTS
 
 WORKER = str(Path(__file__).with_name("crash_worker.py"))
-DEFAULT = {
-    "refresh_after_commit",
-    "full_before_commit",
-    "create_while_writing",
-    "create_after_entry",
-    "replace_before_drop",
-    "drop_after_entry",
-}
+DEFAULT = {"refresh_after_commit", "create_while_writing", "replace_before_drop"}
 pytestmark = pytest.mark.spark
 
 

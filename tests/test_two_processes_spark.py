@@ -21,6 +21,7 @@ import pytest
 
 from crash_worker import FEED, connect, orphans, right
 
+LONG = pytest.mark.slow
 TOTALS = "SELECT c, sum(x) AS s, count(*) AS n FROM t GROUP BY c"
 PLAIN = "SELECT c, x FROM t WHERE x > 0"
 MEETINGS = {
@@ -196,12 +197,12 @@ def applied_once(
 @pytest.mark.parametrize(
     ("view", "text", "change", "options"),
     [
-        ("totals", TOTALS, "INSERT INTO t VALUES ('a', 10), ('c', 1)", {}),  # by merging
-        ("plain", PLAIN, "INSERT INTO t VALUES ('d', 5), ('d', 5)", {}),  # by appending
+        pytest.param("totals", TOTALS, "INSERT INTO t VALUES ('a', 10)", {}, marks=LONG),
+        pytest.param("plain", PLAIN, "INSERT INTO t VALUES ('d', 5), ('d', 5)", {}, marks=LONG),
         ("totals", TOTALS, "UPDATE t SET x = x + 1 WHERE c = 'a'", {"at": "apply"}),
         ("plain", PLAIN, "INSERT INTO t VALUES ('e', 6)", {"at": "apply"}),
         ("totals", TOTALS, "DELETE FROM t WHERE c = 'b'", {"at": "rewrite", "strategy": "full"}),
-        ("plain", PLAIN, "INSERT INTO t VALUES ('f', -1)", {"at": "apply"}),  # no row of the view
+        pytest.param("plain", PLAIN, "INSERT INTO t VALUES ('f', -1)", {"at": "apply"}, marks=LONG),
     ],
 )
 def test_refreshed_at_once_is_applied_once(
@@ -215,7 +216,7 @@ def test_refreshed_at_once_is_applied_once(
     applied_once(two, view, text, answers, before)
 
 
-@pytest.mark.parametrize("at", [{}, {"at": "save"}])
+@pytest.mark.parametrize("at", [pytest.param({}, marks=pytest.mark.slow), {"at": "save"}])
 def test_one_name_is_given_once(two: Two, at: dict[str, str]) -> None:
     texts = ["SELECT c FROM t", "SELECT x FROM t"]
     both = [{"text": text} for text in texts]

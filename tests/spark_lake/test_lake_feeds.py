@@ -65,7 +65,12 @@ def held(spark: SparkSession, table: str) -> Counter[Any]:
     return bag(spark.table(table).select(*NAMES))
 
 
-@pytest.mark.parametrize("mode", MODES)
+DAILY = ("feed, partitions", "no feed, partitions, vectors")
+
+
+@pytest.mark.parametrize(
+    "mode", [pytest.param(m, marks=[] if m in DAILY else pytest.mark.slow) for m in MODES]
+)
 def test_every_kind_of_commit_oracle(lake_spark: SparkSession, table: str, mode: str) -> None:
     make(lake_spark, table, *MODES[mode])
     vectors = "vectors" in mode

@@ -15,6 +15,7 @@ from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.groups import GroupStore, group_store
 from viewkeeper.plan.lookups import reduced
 from viewkeeper.plan.prune import prune
+from viewkeeper.plan.pushdown import push_down
 from viewkeeper.plan.steps import DELETE, UPSERT, Refresh
 
 State = dict[str, Bag]
@@ -119,7 +120,7 @@ def check_plan(seed: int) -> bool:
     """After the steps of a refresh the store is what it would be if built anew."""
     q, old, names, changes, new = case(seed)
     want = expected(q, old, new)
-    q = prune(q)
+    q = prune(push_down(q))
     old, new = narrow(q, old), narrow(q, new)
     changes = {n: (old[n] - new[n], new[n] - old[n]) for n in changes}
     stores: list[BagStore | GroupStore] = [BagStore(q, unique_names(q.columns))]

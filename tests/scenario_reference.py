@@ -20,6 +20,7 @@ from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.finish import INTEGERS, decimal
 from viewkeeper.plan.groups import GroupStore, group_store
 from viewkeeper.plan.prune import prune
+from viewkeeper.plan.pushdown import push_down
 
 Outcome = Counter[str]
 
@@ -43,7 +44,7 @@ def check_trace(trace: Trace) -> Outcome:
 def _check(name: str, definition: Any, old: Any, new: Any) -> str:
     if definition.query is None or definition.volatile:
         return "no query in the algebra"
-    q = prune(al.simplify(_untyped(definition.query)))
+    q = prune(push_down(al.simplify(_untyped(definition.query))))
     refs = {leaf: ref.parts[-1] for leaf, ref in definition.sources.items()}
     if any(refs[t.name] not in old.tables for t in al.tables(q)):
         return "a source that is not a table of the scenario"

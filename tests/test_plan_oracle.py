@@ -14,6 +14,7 @@ from viewkeeper.plan.choose import Timing, choose
 from viewkeeper.plan.groups import group_store
 from viewkeeper.plan.present import signed_change
 from viewkeeper.plan.prune import prune
+from viewkeeper.plan.pushdown import push_down
 
 
 @pytest.mark.parametrize("seeds", [range(300), range(300, 600)])
@@ -40,6 +41,29 @@ def test_pruned_queries_mean_the_same() -> None:
         p = prune(q)
         assert al.evaluate(p, narrow(p, old)) == al.evaluate(q, old), f"seed {seed}: {q}"
         assert p.columns == q.columns
+
+
+def test_conditions_moved_down_mean_the_same_law() -> None:
+    moved = 0
+    for seed in range(1500):
+        q, old, *_ = case(seed)
+        p = push_down(q)
+        moved += p is not q
+        assert al.evaluate(p, old) == al.evaluate(q, old), f"seed {seed}: {q}"
+        assert p.columns == q.columns
+    assert moved > 100
+
+
+def test_outer_joins_whose_padded_rows_are_rejected() -> None:
+    R, S = al.table("R", ["a", "b"]), al.table("S", ["c", "d"])
+    q = R.left(S, "a = c")
+    assert "⟕" not in str(push_down(q.select("b > d")))
+    for kept in ("d is null", "b > 1", "b <=> d", "d > 1 or b > 1"):
+        assert "⟕" in str(push_down(q.select(kept))), kept
+    state = {"R": Counter({(1, 2): 1, (2, 2): 2}), "S": Counter({(1, 1): 1, (1, None): 1})}
+    for p in ("b > d", "b > d + 0", "d is null", "b <=> d", "d > 1 or b > 1"):
+        both = q.select(p)
+        assert al.evaluate(push_down(both), state) == al.evaluate(both, state), p
 
 
 def test_one_term_per_changed_input() -> None:

@@ -19,6 +19,7 @@ from viewkeeper.frontend import Definition, read
 from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore, group_store
 from viewkeeper.plan.prune import prune
+from viewkeeper.plan.pushdown import push_down
 from viewkeeper.plan.steps import store_leaf
 from viewkeeper.records import InvalidQueryError
 
@@ -95,7 +96,7 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                 blocked = (
                     f"{ref.sql} is a {ref.provider} table: only Delta tables tell what changed"
                 )
-    narrow = prune(simplify(definition.query))
+    narrow = prune(push_down(simplify(definition.query)))
     store = group_store(narrow) or BagStore(narrow, unique_names(narrow.columns))
     return Compiled(definition, store, blocked)
 

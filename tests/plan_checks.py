@@ -82,6 +82,7 @@ def run(
     refresh: Refresh, store: Bag, new: State, changes: Changes, lookups: bool = False
 ) -> tuple[Bag, Bag]:
     """The store after the refresh, and the view's signed change as a bag of (row, weight)."""
+    assert refresh.change is not None
     tables: State = {**new, "#store": store}
     reader = Lookups(tables, changes)
     for step in refresh.computes:
@@ -92,6 +93,7 @@ def run(
             leaf = next(c.leaf for c in refresh.computes if c.name == name)
             if not al.evaluate(leaf.select(condition), tables):
                 rows = Counter()
+        assert not rows or step.name not in refresh.must_be_empty, step.name
         tables[f"#{step.name}"] = rows
     patch = al.evaluate(refresh.patch.query, tables, changes, state="after")
     change = al.evaluate(refresh.change, tables, changes, state="after")

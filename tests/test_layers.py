@@ -17,6 +17,7 @@ LAYERS = [
     "algebra.pool",
     "algebra.lexer",
     "algebra.scalars",
+    "algebra.orders",
     "algebra.scope",
     "algebra.scalar_text",
     "algebra.scalar_meaning",

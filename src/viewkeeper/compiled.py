@@ -12,14 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.simplify.rewrite import simplify
-from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import tables
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.frontend import Definition, read
 from viewkeeper.plan.bags import COUNT, BagStore
-from viewkeeper.plan.groups import GroupStore, group_store
+from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.pushdown import push_down
+from viewkeeper.plan.shapes import Store, store_of
+from viewkeeper.plan.stable import unstable_part
 from viewkeeper.plan.steps import store_leaf
 from viewkeeper.records import InvalidQueryError
 
@@ -39,7 +41,7 @@ class Compiled:
     """What a refresh needs to know of a view's query."""
 
     definition: Definition
-    store: BagStore | GroupStore
+    store: Store
     blocked: str | None  # why the view cannot be kept incrementally
 
     @property
@@ -97,7 +99,9 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                     f"{ref.sql} is a {ref.provider} table: only Delta tables tell what changed"
                 )
     narrow = prune(push_down(simplify(definition.query)))
-    store = group_store(narrow) or BagStore(narrow, unique_names(narrow.columns))
+    store = store_of(narrow)
+    root = store.group if isinstance(store, GroupStore) else None
+    blocked = blocked or definition.unstable or unstable_part(narrow, root)
     return Compiled(definition, store, blocked)
 
 

@@ -41,6 +41,7 @@ from viewkeeper.engine.vector import Vector
 from viewkeeper.plan.finish import storable
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.steps import Refresh
+from viewkeeper.plan.tops import TopStore
 from viewkeeper.records import Record
 
 
@@ -198,6 +199,10 @@ def _how(q: Query, compiled: Compiled, root: GroupBy | None) -> tuple[str, str]:
             if keys:
                 return "touched", "touched partitions are computed again, before and after"
             return "recomputed", "one partition: computed again, before and after"
+        case Top() if isinstance(store, GroupStore) and q in store.above:
+            return "incremental", "all groups are stored, the first are shown"
+        case Top() if isinstance(store, TopStore) and q is store.top and not q.offset:
+            return "touched", "from the stored and the new rows; again, if stored rows went"
         case Top():
             return "recomputed", "the first rows are computed again, before and after"
         case Net():

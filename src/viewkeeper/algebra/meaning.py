@@ -38,6 +38,7 @@ from viewkeeper.algebra.nodes import (
     Unnest,
     Window,
 )
+from viewkeeper.algebra.orders import plain_order, sort_key
 from viewkeeper.algebra.pool import assert_never
 from viewkeeper.algebra.scalar_meaning import (
     FAILURES,
@@ -249,6 +250,9 @@ def _evaluate(q: Query, done: Mapping[Query, Bag], leaf: Callable[[Table], Bag])
             return Counter(
                 {k + tuple(evaluate_agg(a, rows) for a in aggs): 1 for k, rows in groups.items()}
             )
+        case Top(s, order, limit, offset) if all(plain_order(o) for o in order):
+            ordered = sorted(done[s].elements(), key=lambda row: sort_key(row, order))
+            return Counter(ordered[offset : None if limit is None else offset + limit])
         case Unnest() | Window() | Top():
             raise UnsupportedScalarError(
                 f"{type(q).__name__} is an operator of the engine, unknown to the reference",

@@ -45,6 +45,7 @@ from viewkeeper.algebra.nodes import (
     Window,
     children,
 )
+from viewkeeper.algebra.orders import plain_order
 from viewkeeper.algebra.pool import assert_never
 from viewkeeper.algebra.scalars import Opaque, Scalar
 from viewkeeper.algebra.scope import A_QUERY, expect
@@ -427,7 +428,8 @@ class _Writer:
         return tree
 
     def engine(self, q: Unnest | Window | Top, names: tuple[str, ...]) -> exp.Expr:
-        if not self.spark:
+        plain = isinstance(q, Top) and all(plain_order(o) for o in q.order)
+        if not self.spark and not plain:
             raise UnsupportedScalarError(
                 f"{type(q).__name__} holds expressions of Spark, which {self.dialect} may not have",
                 hint='Use dialect="spark".',

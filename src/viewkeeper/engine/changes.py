@@ -5,19 +5,19 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from viewkeeper.algebra.nodes import SIGNED, Table
+from viewkeeper.algebra.nodes import NEW, SIGNED, Table
 from viewkeeper.engine.runner import Runner
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT
 from viewkeeper.lake.feeds import net_change
 from viewkeeper.lake.sources import Source, at, version
-from viewkeeper.plan.bags import BagStore
-from viewkeeper.plan.groups import GroupStore, net_rows
+from viewkeeper.plan.groups import net_rows
 from viewkeeper.plan.present import signed_change
+from viewkeeper.plan.shapes import Store
 from viewkeeper.plan.steps import store_leaf
 
 
-def since(spark: SparkSession, store: Source, shape: BagStore | GroupStore, old: int) -> DataFrame:
+def since(spark: SparkSession, store: Source, shape: Store, old: int) -> DataFrame:
     """The view's columns and ``__weight``: positive for rows added since, negative for removed."""
     now = version(spark, store)
     feed = net_change(spark, store, old, now, list(shape.columns))
@@ -32,5 +32,7 @@ def since(spark: SparkSession, store: Source, shape: BagStore | GroupStore, old:
             schema = StructType([*stored.schema.fields, StructField(WEIGHT, LongType())])
             frame = runner.local(feed.local, schema)
         runner.bind(Table(leaf.name, leaf.names, SIGNED), frame.toDF(*shape.columns, "weight"))
+        new = Table(leaf.name, leaf.names, NEW)  # which rows are the first depends on all
+        runner.bind(new, lambda: at(runner.spark, store, now, list(shape.columns)))
         rows = runner.frame(net_rows(signed))
         return jvm.move_frame(spark, rows.toDF(*rows.columns[:-1], WEIGHT))

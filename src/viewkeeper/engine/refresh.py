@@ -17,7 +17,7 @@ from viewkeeper.algebra.changes.signed import WEIGHT
 from viewkeeper.algebra.nodes import NEW, SIGNED, Query, Table
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.lookups import Lookups, Place
-from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.sizes import row_count, store_difference
 from viewkeeper.engine.sure import kinds_of
 from viewkeeper.engine.vector import Pin, Vector
@@ -150,7 +150,16 @@ def refresh(
     if choice.strategy == "full":
         _full(spark, found, report, choice)
     elif choice.strategy == "incremental":
-        _incremental(spark, found, report, choice)
+        try:
+            _incremental(spark, found, report, choice)
+        except _StoreDiffersError as e:
+            if record.refresh == "incremental":
+                raise NotIncrementalError(
+                    f"{record.label} is kept incrementally only, and cannot be now: {e}",
+                    hint='Refresh it once with strategy="full", then go on as before.',
+                ) from None
+            report.strategy, report.reason = "full", str(e)
+            _full(spark, found, report, replace(choice, strategy="full"))
     elif any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)
@@ -213,6 +222,10 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
     _learn(found, "full", time.perf_counter() - start, choice)
 
 
+class _StoreDiffersError(Exception):
+    """The stored rows are not those that the change was computed for."""
+
+
 # ── incremental ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -235,12 +248,28 @@ def _incremental(
             else:
                 result = runner.nothing(step.query)
             runner.bind_result(step.leaf, result)
-        report.sizes = _sizes(runner, plan.change)
+            if step.name in plan.must_be_empty and not _is_empty(result):
+                raise _StoreDiffersError(
+                    "rows to be deleted are stored with other values: what is computed again, such"
+                    " as sums of floating point numbers, need not be the same"
+                )
+        if plan.change is not None:
+            report.sizes = _sizes(runner, plan.change)
         report.lookups = lookups.reads
         patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
         report.version = _apply(spark, found, patch, lane, found.timing)
     report.lane = lane
+    if plan.change is None:
+        before, after, source = found.store.version, report.version, found.store.source
+        report.sizes = lambda: store_difference(spark, source, shape, before, after)
     _learn(found, "incremental", time.perf_counter() - start, choice)
+
+
+def _is_empty(result: Result) -> bool:
+    if result.rows is not None:
+        return bool(result.rows.num_rows == 0)
+    assert result.frame is not None
+    return bool(result.frame.isEmpty())
 
 
 def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:

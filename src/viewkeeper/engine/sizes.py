@@ -12,8 +12,7 @@ from viewkeeper.algebra.nodes import Query
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake.sources import Source, at
-from viewkeeper.plan.bags import BagStore
-from viewkeeper.plan.groups import GroupStore
+from viewkeeper.plan.shapes import Store
 from viewkeeper.plan.steps import store_leaf
 
 _UNKNOWN = 1_000_000  # rows of a table whose log we cannot read on the driver
@@ -36,7 +35,7 @@ def _counted(path: str, table_id: str, version: int) -> int:
 
 
 def store_difference(
-    spark: SparkSession, store: Source, shape: BagStore | GroupStore, before: int, after: int
+    spark: SparkSession, store: Source, shape: Store, before: int, after: int
 ) -> tuple[int, int]:
     """The sizes of Δ and ∇ between two versions of a store, as the view's readers see them."""
     with Runner(spark) as runner:

@@ -33,9 +33,11 @@ from viewkeeper.algebra.nodes import (
     Select,
     Semi,
     Table,
+    Top,
     children,
     with_children,
 )
+from viewkeeper.algebra.orders import plain_order
 from viewkeeper.algebra.scalars import COMPARISONS, Agg, Call, Col, Const, Opaque, Scalar
 from viewkeeper.algebra.walk import postorder
 from viewkeeper.engine.sure_text import UnsureError, arithmetic
@@ -97,6 +99,8 @@ def _node(
             found_aggs = [_aggregate(a, kinds[0]) for a in aggs]
             held = tuple(kinds[0][k] for k in keys) + tuple(k for _, k in found_aggs)
             return GroupBy(below[0], keys, tuple(a for a, _ in found_aggs), names), held
+        case Top(_, order) if all(plain_order(o) for o in order):
+            return with_children(q, below), kinds[0]
         case _:
             raise UnsureError(type(q).__name__)
 

@@ -80,6 +80,8 @@ class Definition:
         What has no translation.
     notes : tuple of str
         What makes the result depend on the order of rows, which Spark does not promise.
+    unstable : str or None
+        What may give other rows when it is computed again over the same ones.
     """
 
     query: Query | None
@@ -88,6 +90,7 @@ class Definition:
     volatile: str | None = None
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
+    unstable: str | None = None
 
     def to_sql(self) -> str:
         """The query as Spark SQL text, over the full names of its sources."""

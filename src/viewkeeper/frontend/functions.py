@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from viewkeeper.algebra.scalars import Agg, Call, Const, Opaque, Scalar
@@ -22,7 +23,10 @@ _AGGREGATES = {
     "StddevSamp": "stddev_samp",
 }
 # Aggregates whose answer depends on the order of rows.
-_ORDERED = ("First", "Last", "AnyValue", "CollectList", "CollectSet", "Mode")
+_ORDERED = (
+    "First", "Last", "AnyValue", "CollectList", "CollectSet", "Mode", "MaxBy", "MinBy", "ListAgg",
+    "ApproximatePercentile",
+)  # fmt: skip
 _RANKS = ("RowNumber", "NTile", "Lead", "Lag", "NthValue")
 _FRAMELESS = ("RowNumber", "NTile", "Lead", "Lag", "Rank", "DenseRank", "PercentRank", "CumeDist")
 _NULLS = ("First", "Last", "AnyValue")
@@ -95,14 +99,24 @@ def _call(scalars: Scalars, function: Any, kind: str, distinct: bool) -> Opaque:
     return scalars.text(function, distinct)
 
 
-def window_function(scalars: Scalars, e: Any, notes: list[str]) -> Opaque:
-    """A window expression as text: the function and its OVER clause."""
+def window_function(
+    scalars: Scalars,
+    e: Any,
+    notes: list[str],
+    unstable: list[str],
+    ties: Callable[[], Sequence[Opaque]],
+) -> Opaque:
+    """A window expression as text: the function and its OVER clause.
+
+    Where the order of rows with equal sort keys matters, ``ties`` says which comes first. Where
+    it is the frame that knows such rows as peers (RANGE), they stay what they are.
+    """
     function, spec = e.windowFunction(), e.windowSpec()
     partition = list(scalars.of(items(spec.partitionSpec())))
     order = [scalars.order(o) for o in items(spec.orderSpec())]
     kind = class_name(function)
     if kind == "AggregateExpression":
-        call = _windowed_aggregate(scalars, function, notes)
+        call = _windowed_aggregate(scalars, function)
     elif kind in ("Lead", "Lag"):
         call = _offset(scalars, function)
     elif kind == "NthValue":
@@ -113,24 +127,41 @@ def window_function(scalars: Scalars, e: Any, notes: list[str]) -> Opaque:
         call = splice([f"{function.prettyName()}(", *joined(inside), ")"])
     else:
         raise Unsupported(f"The window function {function.prettyName()} has no translation.")
-    if kind in _RANKS:
-        notes.append(f"{function.prettyName()} depends on the order of rows with equal sort keys.")
+    frame = "" if kind in _FRAMELESS else _frame(spec.frameSpecification())
+    if _by_order(function, kind, frame):
+        if frame.startswith("RANGE"):
+            unstable.append(f"{_name(function)} over RANGE takes peers in no fixed order.")
+        else:
+            notes.append(f"{_name(function)} takes peers by the order of their columns.")
+            order += [t for t in ties() if t not in order]
     over: list[str | Scalar] = []
     if partition:
         over += ["PARTITION BY ", *joined(partition)]
     if order:
         over += [" ORDER BY " if over else "ORDER BY ", *joined(order)]
-    if kind not in _FRAMELESS:
-        over.append((" " if over else "") + _frame(spec.frameSpecification()))
+    if frame:
+        over.append((" " if over else "") + frame)
     return splice([call, " OVER (", *over, ")"])
 
 
-def _windowed_aggregate(scalars: Scalars, e: Any, notes: list[str]) -> Opaque:
+def _name(function: Any) -> str:
+    inner = function
+    if class_name(function) == "AggregateExpression":
+        inner = function.aggregateFunction()
+    return str(inner.prettyName())
+
+
+def _by_order(function: Any, kind: str, frame: str) -> bool:
+    """Does a window function's answer depend on which of two peers comes first?"""
+    if kind == "AggregateExpression":
+        kind = class_name(function.aggregateFunction())
+    whole = "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING" in frame
+    return kind in _RANKS or kind in _ORDERED or (frame.startswith("ROWS") and not whole)
+
+
+def _windowed_aggregate(scalars: Scalars, e: Any) -> Opaque:
     function, condition = e.aggregateFunction(), option(e.filter())
-    kind = class_name(function)
-    if kind in _ORDERED:
-        notes.append(f"{function.prettyName()} depends on the order of the rows of a partition.")
-    call = _call(scalars, function, kind, bool(e.isDistinct()))
+    call = _call(scalars, function, class_name(function), bool(e.isDistinct()))
     return call if condition is None else splice([call, " FILTER (WHERE ", scalars(condition), ")"])
 
 

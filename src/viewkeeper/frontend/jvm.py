@@ -93,6 +93,11 @@ class Jvm:
         """Whether a JVM object is of a class or has a trait."""
         return bool(self.root.java.lang.Class.forName(class_name).isInstance(value))
 
+    def orderable(self, data_type: Any) -> bool:
+        """Whether values of a type can be sorted."""
+        ordering = self.object("org.apache.spark.sql.catalyst.expressions.RowOrdering")
+        return bool(ordering.isOrderable(data_type))
+
     def inherits_analysis(self, e: Any, kind: str) -> bool:
         """Whether an expression only stands for another one, its replacement."""
         if kind not in self._inherits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from viewkeeper.algebra.nodes import (
@@ -32,6 +33,7 @@ from viewkeeper.frontend.functions import window_function
 from viewkeeper.frontend.groups import group
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
 from viewkeeper.frontend.subqueries import attach, partnered, single
+from viewkeeper.frontend.text import splice
 
 _RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
 _TRANSPARENT = (
@@ -47,6 +49,7 @@ _TRANSPARENT = (
     "SQLFunctionNode",
     "PipeOperator",
 )
+_BY_COLUMNS = "the first by the order of their columns"
 _LIMITS = ("GlobalLimit", "LocalLimit", "Offset")
 _WORDS = {
     "LogicalRDD": "Rows that only this session holds (createDataFrame, an RDD)",
@@ -76,6 +79,7 @@ class Plans:
         self.jvm = jvm
         self.sources: dict[str, SourceRef] = {}
         self.notes: list[str] = []
+        self.unstable: list[str] = []  # what may differ when it is computed again
 
     def exactly(self, plan: Any) -> Query:
         """The query that has the plan's output columns, in order, and no others."""
@@ -211,7 +215,14 @@ class Plans:
             names = [*frame.query.columns, *(f"_key{i}" for i in range(len(extra)))]
             frame = Frame(project(frame.query, kept + extra, names), frame.ids + (-1,) * len(extra))
         listed = items(plan.windowExpressions())
-        functions = tuple(window_function(scalars, children(e)[0], self.notes) for e in listed)
+
+        def ties() -> tuple[Opaque, ...]:
+            return self._ties(frame, items(children(plan)[0].output()), (), "A window function")
+
+        functions = tuple(
+            window_function(scalars, children(e)[0], self.notes, self.unstable, ties)
+            for e in listed
+        )
         names = [str(e.name()) for e in listed]
         query = Window(frame.query, tuple(keys), functions, tuple(names))
         return Frame(query, frame.ids + tuple(expr_id(e) for e in listed))
@@ -246,15 +257,35 @@ class Plans:
             return self._top(children(plan)[0], limit, offset)
         order: tuple[Opaque, ...] = ()
         if kind == "Sort":
-            frame = self(children(plan)[0])
+            inner = children(plan)[0]
+            frame = self(inner)
             frame, subqueries = attach(self, frame, items(plan.order()))
             scalars = self.scalars(frame, subqueries)
             order = tuple(scalars.order(o) for o in items(plan.order()))
-            self.notes.append("LIMIT keeps arbitrary rows among those with equal sort keys.")
+            self.notes.append(f"Among rows with equal sort keys LIMIT keeps {_BY_COLUMNS}.")
         else:
-            frame = self(plan)
-            self.notes.append("LIMIT without ORDER BY keeps arbitrary rows.")
+            inner, frame = plan, self(plan)
+            self.notes.append(f"Without ORDER BY LIMIT keeps {_BY_COLUMNS}.")
+        order += self._ties(frame, items(inner.output()), order, "LIMIT")
         return Frame(Top(frame.query, order, limit, offset), frame.ids)
+
+    def _ties(
+        self, frame: Frame, columns: list[Any], order: Sequence[Scalar], what: str
+    ) -> tuple[Opaque, ...]:
+        """The columns by which rows with equal sort keys are told apart, so that computing again
+        gives the same rows."""
+        found: list[Opaque] = []
+        places = frame.columns
+        for column in columns:
+            if self.jvm.orderable(column.dataType()):
+                found.append(splice([Col(places[expr_id(column)]), " ASC NULLS FIRST"]))
+            else:
+                kind = column.dataType().simpleString()
+                self.unstable.append(
+                    f"{what} may keep other rows each time: {column.name()} is of type {kind},"
+                    " which has no order."
+                )
+        return tuple(t for t in dict.fromkeys(found) if t not in order)
 
     # ── joins ──
 

@@ -62,7 +62,8 @@ def read(spark: Any, query: Any, *, check: bool = True) -> Definition:
     except Unsupported as e:
         why = found or e.volatile
         return Definition(None, plans.sources, schema, why, e.sentence, _each_once(plans))
-    definition = Definition(result, plans.sources, schema, found, None, _each_once(plans))
+    unstable = plans.unstable[0] if plans.unstable else None
+    definition = Definition(result, plans.sources, schema, found, None, _each_once(plans), unstable)
     return _checked(spark, definition) if check else definition
 
 

@@ -1,4 +1,4 @@
-"""A view stored by groups: Γ at its root, possibly with σ (HAVING) and Π above.
+"""A view stored by groups: Γ at its root, possibly with σ (HAVING), Π and τ (LIMIT) above.
 
 The store has one row per group: the keys, and either the parts from which the aggregates follow
 (counts, sums, extrema: kept from the change alone), or the aggregates themselves (computed again
@@ -20,6 +20,7 @@ from viewkeeper.algebra.nodes import (
     Project,
     Query,
     Select,
+    Top,
     with_children,
 )
 from viewkeeper.algebra.scalars import (
@@ -53,6 +54,11 @@ class GroupStore:
     above: tuple[Query, ...]  # the nodes above Γ, outermost first
     group: GroupBy
     key_names: tuple[str, ...]
+
+    @property
+    def has_top(self) -> bool:
+        """Is it the first groups only that readers see?"""
+        return any(isinstance(q, Top) for q in self.above)
 
     @property
     def stored(self) -> bool:
@@ -263,7 +269,7 @@ class GroupStore:
         stored = Project(leaf, (*keys, *(Col(width + i) for i in range(n))), self.columns)
         exists = there if self.group.keys else _known(Col(width))
         before = self.visible(Select(stored, exists))
-        change = plus(self.visible(kept)) + minus(before)
+        change = None if self.has_top else plus(self.visible(kept)) + minus(before)
         computes = tuple(c for c in (first, groups, again) if c)
         return Refresh(computes, Patch(rows, self.keys), change)
 
@@ -279,10 +285,10 @@ def net_rows(signed: Query) -> Query:
 
 
 def group_store(q: Query) -> GroupStore | None:
-    """The store by groups, if the query is Γ or ε with only σ and Π above."""
+    """The store by groups, if the query is Γ or ε with only σ, Π and τ above."""
     above: list[Query] = []
     node = q
-    while isinstance(node, (Select, Project)):
+    while isinstance(node, (Select, Project, Top)):
         above.append(node)
         node = node.s
     if isinstance(node, Distinct):  # ε(S) = Γ[all columns;](S)

@@ -1,0 +1,26 @@
+"""How the rows of a view are stored."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from viewkeeper.algebra.nodes import Query
+from viewkeeper.algebra.sql import unique_names
+from viewkeeper.plan.bags import BagStore
+from viewkeeper.plan.groups import GroupStore, group_store
+from viewkeeper.plan.tops import TopStore, top_store
+
+Store = Union[BagStore, GroupStore, TopStore]
+
+
+def store_of(query: Query) -> Store:
+    """By groups, as the first rows, or as a bag.
+
+    >>> from viewkeeper import algebra as al
+    >>> R = al.table("R", ["a", "b"])
+    >>> type(store_of(R.group_by(["a"], {"n": "count(*)"}))).__name__
+    'GroupStore'
+    >>> type(store_of(R)).__name__
+    'BagStore'
+    """
+    return group_store(query) or top_store(query) or BagStore(query, unique_names(query.columns))

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import history, lanes, stores
+from viewkeeper.lake import compaction, history, lanes, stores
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
@@ -34,6 +34,7 @@ _ARROW = {
     "DOUBLE": pa.float64(),
 }
 _TRIES = 20
+_COMPACT_EVERY = 32  # entries of the history, each a file
 _REGISTRY = "registry"  # the application whose transactions are the changes of the registry
 _ANY = "*"
 
@@ -171,7 +172,7 @@ class Home:
             try:
                 with self._lock:
                     self._writes += 1
-                    stores.apply(
+                    done = stores.apply(
                         self.spark,
                         source,
                         Patch(table, [], only_inserts=True),
@@ -180,6 +181,8 @@ class Home:
                         txn=self._writes,
                         metadata={"history": len(rows)},
                     )
+                if done % _COMPACT_EVERY == 0:
+                    compaction.compact(self.spark, source)
                 return
             except ConflictError:
                 if attempt == _TRIES - 1:

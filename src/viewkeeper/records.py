@@ -164,6 +164,8 @@ class RefreshReport:
         How many rows of the sources changed, of how many.
     lookups : list of str
         What was looked up in the sources and the store, by which values of the change.
+    compacted : int
+        How many small files of the store were put together after the commit.
     """
 
     view: str
@@ -177,6 +179,7 @@ class RefreshReport:
     changed_rows: int = 0
     source_rows: int = 0
     lookups: list[str] = field(default_factory=list)
+    compacted: int = 0
 
     @property
     def inserted(self) -> int:
@@ -219,4 +222,5 @@ class RefreshReport:
             "source_rows": self.source_rows,
             "version": self.version,
             "sources": {k: list(v) for k, v in self.sources.items()},
+            "compacted": self.compacted,
         }

@@ -36,6 +36,7 @@ _OPEN = 0.002  # seconds to open one
 _COMPARED = 20e6  # bytes of two versions' files compared in a second
 _SPARK = 0.8  # seconds of a lookup by Spark, whatever its size
 _COMMITS = 20  # of a log, looked at for what its changes rewrite
+_CLUSTERED = 2.5  # files that one value may be in, of a table that needs no clustering
 _MAX_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
 
@@ -185,6 +186,8 @@ def _clustered(pin: Pin, held: Layout, uses: list[tuple[str, Lookup]]) -> Advice
                 clustered_bytes(held.bytes, n, len(by), size) if c in by else float(held.bytes)
                 for c, n in counts.items()
             )
+            if min(held.files_for(c, 1) for c in counts) <= _CLUSTERED:
+                then = max(now, then)
             seconds = (now - then) / _OPENED + (opened - then / size) * _OPEN
             saved, before, after = saved + seconds, before + now, after + then
             if seconds > 0:

@@ -53,7 +53,7 @@ def stored_parts(
     """The parts that refreshes compute whole, each as a view, the largest first."""
     parts: dict[Query, list[str]] = {}
     for one in found:
-        for part in one.wholes:
+        for part in map(core, one.wholes):
             if is_worth_storing(part, one.changed, compiled.query):
                 parts.setdefault(part, []).append(one.changed)
     numbered = (p for p in parts if not any(known.is_ours(name) for name in reads(p)))
@@ -129,7 +129,7 @@ def statements(view: str, name: str, compiled: Compiled, part: Query) -> tuple[s
         tuple(c if re.fullmatch(r"[A-Za-z]\w*", c) else f"c{i}" for i, c in enumerate(part.columns))
     )
     items = tuple(Col(i) for i in range(part.arity))
-    inner = Project(part, items, names)
+    inner = part if names == tuple(part.columns) else Project(part, items, names)
     texts: dict[Query, str] = {t: sources[t.name].sql for t in tables(part)}
     first = f"CREATE MATERIALIZED VIEW {name} AS {to_sql(inner, tables=texts)}"
     leaf = Table(f"#{name}", names, "")

@@ -1,4 +1,4 @@
-"""Advice without Spark: what the probe finds in plans, what a layout says, what is worth telling."""
+"""Advice without Spark: what a probe finds in plans, what a layout says, what is worth telling."""
 
 from __future__ import annotations
 

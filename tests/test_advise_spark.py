@@ -15,7 +15,6 @@ from viewkeeper.advice import Advice
 from viewkeeper.cli import main
 from viewkeeper.lake import layout, lookup, sources
 
-FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
 JOINED = "SELECT d.g, count(*) AS n, sum(f.x) AS s FROM adv.d JOIN adv.f ON d.k = f.k GROUP BY d.g"
 ABOVE = "SELECT d.k FROM adv.d JOIN (SELECT max(x) AS m FROM adv.f) ON d.g < m"
 

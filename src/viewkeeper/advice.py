@@ -71,6 +71,7 @@ class Advice:
         if self.cost:
             once = self.kind in ("clustering", "driver")
             verb, end = ("rewrites", " once") if once else ("stores", "")
+            end = " with each commit" if self.kind == "feed" else end
             lines.append(f"  {verb} {size_text(self.cost)}{end}")
         return "\n".join([*lines, *(f"  {text};" for text in self.sql)])
 

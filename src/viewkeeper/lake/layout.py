@@ -81,8 +81,14 @@ class Layout:
 
     def _chances(self, column: str, values: int) -> np.ndarray[Any, Any]:
         """For each file, how likely it is to hold one of so many values."""
-        one: np.ndarray[Any, Any] = 1.0 - (1.0 - self._chance(column)) ** max(values, 0)
+        if column not in self._known:
+            self._known[column] = self._chance(column)
+        one: np.ndarray[Any, Any] = 1.0 - (1.0 - self._known[column]) ** max(values, 0)
         return one
+
+    @cached_property
+    def _known(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {}
 
     def _chance(self, column: str) -> np.ndarray[Any, Any]:
         """For each file, how likely it is to hold a value drawn from the table's rows."""

@@ -282,6 +282,8 @@ _CURES = {
     "column mapping": (
         "SET spark.databricks.delta.columnMapping.allowRemoval = true",
         "ALTER TABLE {0} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
+        "ALTER TABLE {0} DROP FEATURE columnMapping",
+        "RESET spark.databricks.delta.columnMapping.allowRemoval",
     ),
 }
 

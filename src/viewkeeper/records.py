@@ -202,7 +202,8 @@ class RefreshReport:
     def __str__(self) -> str:
         known = self.known_sizes
         rows = f"+{known[0]} -{known[1]} rows" if known else "rows not compared"
-        return f"{self.view}: {self.strategy}, {rows}, {self.seconds:.2f} s ({self.reason})"
+        rest = f"; {self.compacted} files put together" if self.compacted else ""
+        return f"{self.view}: {self.strategy}, {rows}, {self.seconds:.2f} s ({self.reason}{rest})"
 
     def __repr__(self) -> str:
         return f"RefreshReport({self})"

@@ -10,8 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
-from viewkeeper.lake import compaction, history, lookup
+from viewkeeper.lake import compaction, history, lookup, stores
+from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.lanes import Stamp
+from viewkeeper.lake.sources import Source
 
 LEVEL = compaction.LEVELS[0]
 
@@ -130,3 +134,31 @@ def test_rows_are_written_again_a_few_times_only() -> None:
             sizes = kept + [level] * full + ([rest] if rest else [])
         assert len(sizes) < 100
     assert written < 3 * 1000 * size
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_lane_runs_again_only_if_rows_were_moved(
+    monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    """A commit came between: a compaction is nothing to the lane, any other is a conflict."""
+    came = history.parse(4, f'{{"add": {{"path": "a", "dataChange": {str(not moved).lower()}}}}}')
+    versions = iter([3, 4, 4])
+    monkeypatch.setattr(stores, "_seen", lambda *_: None)
+    monkeypatch.setattr(stores, "version", lambda *_: next(versions))
+    monkeypatch.setattr(history, "between", lambda *_: [came])
+    tries: list[int] = []
+
+    def run() -> int:
+        tries.append(1)
+        if len(tries) == 1:
+            raise CommitFailedError("another commit came first")
+        return 5
+
+    nothing: Any = None
+    source, stamp = Source("`t`", "id", "/nowhere"), Stamp("v", 1, {})
+    if moved:
+        assert stores._tried(nothing, source, stamp, run) == 5 and len(tries) == 2
+    else:
+        with pytest.raises(ConflictError):
+            stores._tried(nothing, source, stamp, run)
+        assert len(tries) == 1

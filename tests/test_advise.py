@@ -5,20 +5,23 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from viewkeeper import algebra as al
 from viewkeeper.advice import Advice
-from viewkeeper.advise import LEAST, _clustered, apply, text
+from viewkeeper.advise import LEAST, _clustered, advise, apply, text
 from viewkeeper.algebra.sql import unique_names
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.vector import Pin
 from viewkeeper.frontend import Definition
 from viewkeeper.frontend.definition import SourceRef
 from viewkeeper.intermediates import stored_parts
+from viewkeeper.lake import layout, lookup
 from viewkeeper.lake.layout import Layout
 from viewkeeper.lake.sources import Source
 from viewkeeper.plan.bags import BagStore
@@ -235,3 +238,59 @@ def test_ranges_of_all_types() -> None:
 def test_only_what_changes_no_rows_is_applied() -> None:
     with pytest.raises(InvalidOptionError, match="not applied"):
         apply(None, Advice("intermediate", "t", "keep it", "it is large"))  # type: ignore[arg-type]
+
+
+# ── from the logs of real tables ──
+
+
+class Pins:
+    """Tables that deltalake wrote, in the place of a vector of pins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def pin(self, name: str) -> Pin:
+        path = str(self.folder / name.strip("`").split("`.`")[-1])
+        table = DeltaTable(path)
+        held = table.metadata()
+        fields = {"schemaString": table.schema().to_json(), "configuration": held.configuration}
+        more = {"partitionColumns": held.partition_columns}
+        return Pin(Source(name, str(held.id), path), table.version(), {**fields, **more})
+
+
+def test_all_of_it_on_real_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "LEAST_SIZE", 10_000)
+    feed = {"delta.enableChangeDataFeed": "true"}
+    for i in range(8):
+        numbers = pa.array([(n * 7919) % 6000 for n in range(i * 1500, (i + 1) * 1500)], pa.int64())
+        rows = pa.table({"ok": numbers, "price": numbers})
+        write_deltalake(tmp_path / "l", rows, mode="append", configuration=feed if i == 0 else None)
+    few = pa.table({"ok": pa.array(range(100), pa.int64()), "ck": pa.array([1] * 100, pa.int64())})
+    write_deltalake(tmp_path / "o", few)
+    write_deltalake(tmp_path / "s", pa.table({"ck": [1], "price": [1], "__count": [1]}))
+    DeltaTable(tmp_path / "o").update(predicate="ok = 7", updates={"ck": "2"})
+    q = al.table("O", ["ok", "ck"]).join(al.table("L", ["ok", "price"]), "left.ok = right.ok")
+    nothing: Any = None
+    vector: Any = Pins(tmp_path)
+
+    def found(rows: int = 1, least: float = 0.0, ours: tuple[str, ...] = ()) -> list[Advice]:
+        made = compiled(q.project(["ck", "price"]))
+        return advise(nothing, record(), made, vector, rows=rows, least=least, ours=ours)
+
+    assert found(least=LEAST) == [], "small tables"
+    assert {(a.kind, a.table, a.changed) for a in found()} == {
+        ("clustering", "`c`.`d`.`l`", ("O",)),
+        ("feed", "`c`.`d`.`o`", ("O",)),
+    }
+    assert not found(ours=("`c`.`d`.`l`", "`c`.`d`.`o`")), "stores of views are left alone"
+    DeltaTable(tmp_path / "l").optimize.z_order(["ok"], target_size=10_000)
+    DeltaTable(tmp_path / "o").alter.set_table_properties(feed)
+    assert found() == [], "all of it was done"
+
+    def obstacle(source: Source, version: int) -> str | None:
+        return "deletion vectors" if source.name.endswith("`o`") else None
+
+    monkeypatch.setattr(lookup, "obstacle", obstacle)
+    (advice,) = found()
+    assert (advice.kind, advice.changed) == ("driver", ("L",))
+    assert "deletion vectors" in advice.why and "DROP FEATURE" in advice.sql[-1]

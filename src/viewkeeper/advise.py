@@ -188,7 +188,7 @@ def _clustered(pin: Pin, held: Layout, uses: list[tuple[str, Lookup]]) -> Advice
             )
             if min(held.files_for(c, 1) for c in counts) <= _CLUSTERED:
                 then = max(now, then)
-            seconds = (now - then) / _OPENED + (opened - then / size) * _OPEN
+            seconds = (now - then) / _OPENED + (opened - max(1.0, then / size)) * _OPEN
             saved, before, after = saved + seconds, before + now, after + then
             if seconds > 0:
                 gaining[changed] = None

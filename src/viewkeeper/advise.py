@@ -186,9 +186,10 @@ def _clustered(pin: Pin, held: Layout, uses: list[tuple[str, Lookup]]) -> Advice
                 clustered_bytes(held.bytes, n, len(by), size) if c in by else float(held.bytes)
                 for c, n in counts.items()
             )
+            fewer = max(1.0, then / size)
             if min(held.files_for(c, 1) for c in counts) <= _CLUSTERED:
-                then = max(now, then)
-            seconds = (now - then) / _OPENED + (opened - max(1.0, then / size)) * _OPEN
+                then, fewer = max(now, then), max(opened, fewer)
+            seconds = (now - then) / _OPENED + (opened - fewer) * _OPEN
             saved, before, after = saved + seconds, before + now, after + then
             if seconds > 0:
                 gaining[changed] = None

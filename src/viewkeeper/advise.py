@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from viewkeeper.advice import Advice
 from viewkeeper.algebra.nodes import Table
@@ -125,12 +124,6 @@ def advise(
     ]
     worth = [a for a in advice if a.seconds >= least and a.seconds > 0]
     return sorted(worth, key=lambda a: -a.seconds)
-
-
-def usual_rows(refreshes: DataFrame) -> int:
-    """How many rows change between two refreshes, by the history: the median."""
-    row = refreshes.where("strategy = 'incremental'").agg(F.median("changed_rows")).first()
-    return max(1, int(row[0])) if row is not None and row[0] else USUAL_ROWS
 
 
 def apply(spark: SparkSession, advice: Advice) -> None:

@@ -6,6 +6,7 @@ Delta tables, so several processes share them, and every change of them is one a
 
 from __future__ import annotations
 
+import statistics
 import threading
 import uuid
 from typing import Any
@@ -159,6 +160,21 @@ class Home:
         return False
 
     # ── the history ──
+
+    def usual_change(self, view: str) -> int | None:
+        """How many rows changed between two refreshes of a view: the median; None if none did."""
+        source = self.table("history", _HISTORY)
+        names = ["view", "strategy", "changed_rows"]
+        if source.local_path is not None:
+            rows = DeltaTable(source.local_path).to_pyarrow_table(columns=names)
+        else:
+            rows = at(self.spark, source, version(self.spark, source), names).toArrow()
+        found = [
+            r["changed_rows"]
+            for r in rows.to_pylist()
+            if r["view"] == view and r["strategy"] == "incremental" and r["changed_rows"]
+        ]
+        return int(statistics.median(found)) if found else None
 
     def log(self, rows: list[dict[str, Any]]) -> None:
         """Adds rows to the history."""

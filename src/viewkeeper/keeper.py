@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.advice import Advice
-from viewkeeper.advise import LEAST, advise, apply, usual_rows
+from viewkeeper.advise import LEAST, USUAL_ROWS, advise, apply
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import Definitions, reads
 from viewkeeper.engine import changes as view_changes
@@ -369,7 +369,7 @@ class Keeper:
         self._sync()
         record = self._record(name)
         if rows is None:
-            rows = usual_rows(self.history(name))
+            rows = self._home.usual_change(record.label) or USUAL_ROWS
         vector = Vector(self.spark, self._sources)
         ours = {r.store for r in self._home.records().values()}
         compiled = self._compile(record)

@@ -282,6 +282,10 @@ _CURES = {
 }
 
 
+def _cure(obstacle: str) -> tuple[str, ...]:
+    return next((cure for kind, cure in _CURES.items() if obstacle.startswith(kind)), ())
+
+
 def _lanes(known: Tables, found: Iterable[Needs]) -> Iterable[Advice]:
     """Tables whose lookups need Spark, because of how they are written."""
     asked: dict[str, list[tuple[str, Lookup]]] = {}
@@ -299,7 +303,7 @@ def _lanes(known: Tables, found: Iterable[Needs]) -> Iterable[Advice]:
             name,
             f"let {name} be read without Spark",
             f"its lookups need a Spark job each: {obstacle}",
-            tuple(text.format(name) for text in _CURES.get(obstacle, ())),
+            tuple(text.format(name) for text in _cure(obstacle)),
             _SPARK * len(uses),
             cost=known.size(leaf) if obstacle == "column mapping" else 0,
             changed=tuple(dict.fromkeys(changed for changed, _ in uses)),

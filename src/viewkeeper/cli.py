@@ -154,6 +154,22 @@ def _explain(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> An
     return Answer({**dataclasses.asdict(found), "incremental": found.incremental}, str(found))
 
 
+def _advise(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    from viewkeeper.advise import text
+
+    with progress.doing("looking"):
+        found = keeper.advise(args.name, rows=args.rows, least=args.least)
+    todo = [a for a in found if a.can_apply] if args.apply else []
+    if todo and not args.json:
+        print(text(found) + "\n", flush=True)
+    for advice in todo:
+        with progress.doing(advice.what):
+            keeper.apply_advice(advice)
+    value = [{**a.as_dict(), "applied": a in todo} for a in found]
+    done = "\n".join(f"Done: {a.what}." for a in todo)
+    return Answer(value, done or text(found))
+
+
 def _status(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
     from viewkeeper.cli_status import status_table, statuses
 
@@ -265,6 +281,14 @@ def _parser() -> argparse.ArgumentParser:
     what = explain.add_mutually_exclusive_group(required=True)
     what.add_argument("name", metavar="NAME", nargs="?")
     what.add_argument("--sql", help="a query that is not yet a view")
+
+    advise = command("advise", _advise, "say what would make a view's refreshes cheaper")
+    advise.add_argument("name", metavar="NAME")
+    advise.add_argument("--apply", action="store_true", help="cluster tables, turn on change feeds")
+    advise.add_argument("--rows", type=_positive, metavar="N", help="rows of a usual change")
+    advise.add_argument(
+        "--least", type=float, default=0.05, metavar="SECONDS", help="a refresh, worth telling"
+    )
 
     command("status", _status, "list the views: last refresh, commits ahead, what is next")
 

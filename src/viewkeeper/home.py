@@ -6,6 +6,7 @@ Delta tables, so several processes share them, and every change of them is one a
 
 from __future__ import annotations
 
+import statistics
 import threading
 import uuid
 from typing import Any
@@ -15,7 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import history, lanes, stores
+from viewkeeper.lake import compaction, history, lanes, stores
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
@@ -34,6 +35,7 @@ _ARROW = {
     "DOUBLE": pa.float64(),
 }
 _TRIES = 20
+_COMPACT_EVERY = 32  # entries of the history, each a file
 _REGISTRY = "registry"  # the application whose transactions are the changes of the registry
 _ANY = "*"
 
@@ -159,6 +161,21 @@ class Home:
 
     # ── the history ──
 
+    def usual_change(self, view: str) -> int | None:
+        """How many rows changed between two refreshes of a view: the median; None if none did."""
+        source = self.table("history", _HISTORY)
+        names = ["view", "strategy", "changed_rows"]
+        if source.local_path is not None:
+            rows = DeltaTable(source.local_path).to_pyarrow_table(columns=names)
+        else:
+            rows = at(self.spark, source, version(self.spark, source), names).toArrow()
+        found = [
+            r["changed_rows"]
+            for r in rows.to_pylist()
+            if r["view"] == view and r["strategy"] == "incremental" and r["changed_rows"]
+        ]
+        return int(statistics.median(found)) if found else None
+
     def log(self, rows: list[dict[str, Any]]) -> None:
         """Adds rows to the history."""
         source = self.table("history", _HISTORY)
@@ -171,7 +188,7 @@ class Home:
             try:
                 with self._lock:
                     self._writes += 1
-                    stores.apply(
+                    done = stores.apply(
                         self.spark,
                         source,
                         Patch(table, [], only_inserts=True),
@@ -180,6 +197,8 @@ class Home:
                         txn=self._writes,
                         metadata={"history": len(rows)},
                     )
+                if done % _COMPACT_EVERY == 0:
+                    compaction.compact(self.spark, source)
                 return
             except ConflictError:
                 if attempt == _TRIES - 1:

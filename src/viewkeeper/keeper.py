@@ -14,6 +14,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from viewkeeper.advice import Advice
+from viewkeeper.advise import LEAST, USUAL_ROWS, advise, apply
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import Definitions, reads
 from viewkeeper.engine import changes as view_changes
@@ -344,6 +346,43 @@ class Keeper:
             return explain_query(compile_view(self.spark, name_or_sql), name_or_sql)
         vector = Vector(self.spark, self._sources)
         return explain_view(self.spark, record, self._compile(record), vector)
+
+    def advise(self, name: str, rows: int | None = None, least: float = LEAST) -> list[Advice]:
+        """What would make the refreshes of a view cheaper, with its gain and its cost.
+
+        No rows are read: the logs' statistics tell. An empty list is good news.
+
+        Parameters
+        ----------
+        name : str
+        rows : int, optional
+            How many rows of a source change between two refreshes; by default the median of the
+            view's history.
+        least : float
+            The seconds a refresh that are worth telling.
+
+        Examples
+        --------
+        >>> for advice in keeper.advise("v"):                             # doctest: +SKIP
+        ...     print(advice)
+        """
+        self._sync()
+        record = self._record(name)
+        if rows is None:
+            rows = self._home.usual_change(record.label) or USUAL_ROWS
+        vector = Vector(self.spark, self._sources)
+        ours = {r.store for r in self._home.records().values()}
+        compiled = self._compile(record)
+        return advise(self.spark, record, compiled, vector, rows=rows, least=least, ours=ours)
+
+    def apply_advice(self, advice: Advice) -> None:
+        """Does what an advice says, if that changes no rows: clustering, or a change feed.
+
+        Examples
+        --------
+        >>> keeper.apply_advice(keeper.advise("v")[0])                    # doctest: +SKIP
+        """
+        apply(self.spark, advice)
 
     def changes(self, name: str, since: int) -> DataFrame:
         """The net change of a view since a version of it: its columns and ``__weight``.

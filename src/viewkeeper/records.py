@@ -164,6 +164,8 @@ class RefreshReport:
         How many rows of the sources changed, of how many.
     lookups : list of str
         What was looked up in the sources and the store, by which values of the change.
+    compacted : int
+        How many small files of the store were put together after the commit.
     """
 
     view: str
@@ -177,6 +179,7 @@ class RefreshReport:
     changed_rows: int = 0
     source_rows: int = 0
     lookups: list[str] = field(default_factory=list)
+    compacted: int = 0
 
     @property
     def inserted(self) -> int:
@@ -199,7 +202,8 @@ class RefreshReport:
     def __str__(self) -> str:
         known = self.known_sizes
         rows = f"+{known[0]} -{known[1]} rows" if known else "rows not compared"
-        return f"{self.view}: {self.strategy}, {rows}, {self.seconds:.2f} s ({self.reason})"
+        rest = f"; {self.compacted} files put together" if self.compacted else ""
+        return f"{self.view}: {self.strategy}, {rows}, {self.seconds:.2f} s ({self.reason}{rest})"
 
     def __repr__(self) -> str:
         return f"RefreshReport({self})"
@@ -219,4 +223,5 @@ class RefreshReport:
             "source_rows": self.source_rows,
             "version": self.version,
             "sources": {k: list(v) for k, v in self.sources.items()},
+            "compacted": self.compacted,
         }

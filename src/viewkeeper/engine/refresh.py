@@ -22,7 +22,7 @@ from viewkeeper.engine.sizes import row_count, store_difference
 from viewkeeper.engine.sure import kinds_of
 from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import jvm, stores
+from viewkeeper.lake import compaction, jvm, stores
 from viewkeeper.lake.arrow import WEIGHT as FEED_WEIGHT
 from viewkeeper.lake.arrow import can_group, net
 from viewkeeper.lake.errors import LostHistoryError
@@ -170,6 +170,9 @@ def refresh(
         if stores.last_metadata(spark, found.store.source)[1].get("by") != found.nonce:
             report.strategy, report.lane, report.sizes = "none", "none", (0, 0)
             report.reason = "another process refreshed the view at the same moment"
+    if report.lane not in ("none", "touch"):  # files came
+        report.compacted = compaction.compact(spark, found.store.source)
+        vector.moved(record.store)
     report.seconds = time.perf_counter() - start
     return report
 

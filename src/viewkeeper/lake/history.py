@@ -179,3 +179,19 @@ def signed_files(commits: Iterable[Commit]) -> Iterator[tuple[int, Action]]:
     for one in commits:
         for sign, files in ((1, one.adds), (-1, one.removes)):
             yield from ((sign, file) for file in files if file.get("dataChange", True))
+
+
+def only_rewritten(commits: list[Commit]) -> bool:
+    """Whether commits moved rows to other files and did nothing else.
+
+    >>> moved = parse(1, '{"add": {"path": "a", "dataChange": false}}')
+    >>> only_rewritten([moved]), only_rewritten([])
+    (True, False)
+    """
+    kinds = {kind for one in commits for kind, _ in one.actions}
+    files = [a for one in commits for a in (*one.adds, *one.removes)]
+    return (
+        bool(commits)
+        and kinds <= {"commitInfo", "add", "remove"}
+        and not any(a.get("dataChange", True) for a in files)
+    )

@@ -288,6 +288,11 @@ def _has(table: DeltaTable, stamp: Stamp) -> bool:
     return found is not None and found >= stamp.txn
 
 
+def can_write(spark: SparkSession, source: Source) -> bool:
+    """Whether deltalake can write a table."""
+    return _native_fields(spark, source) is not None
+
+
 def _native_fields(spark: SparkSession, source: Source) -> list[StructField] | None:
     """The columns of a table that deltalake can write: our own properties, and types that it has;
     None for other tables."""

@@ -80,6 +80,18 @@ def files(source: Source, version: int) -> Files | None:
         return None
 
 
+def obstacle(source: Source, version: int) -> str | None:
+    """Why only Spark can read a table; None where it need not."""
+    path = source.local_path
+    if path is None:
+        return "remote files"
+    try:
+        _files(path, source.table_id, version)
+    except UnusualError as error:
+        return str(error)
+    return None
+
+
 @lru_cache(maxsize=256)
 def _files(path: str, table_id: str, version: int) -> Files:
     try:

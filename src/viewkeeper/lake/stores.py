@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pyspark.errors import AnalysisException
@@ -146,17 +146,12 @@ def apply(
         When another process committed first.
     """
     stamp = Stamp(app_id, txn, metadata)
-    done = _seen(spark, source, stamp)
+    done = None if expected is None else _seen(spark, source, stamp)
     if done is not None:
         return done
     if expected is not None and version(spark, source) != expected:
         raise _conflict(source, f"the store is no longer at version {expected}")
-    try:
-        return lanes.LANES[lane](spark, source, patch, stamp)
-    except Exception as error:
-        if lanes.is_conflict(error):
-            raise _conflict(source, str(error).splitlines()[0]) from error
-        raise
+    return _tried(spark, source, stamp, lambda: lanes.LANES[lane](spark, source, patch, stamp))
 
 
 def rewrite(
@@ -170,15 +165,7 @@ def rewrite(
 ) -> int:
     """Replace all rows of a store in one commit, exactly once: a full refresh."""
     stamp = Stamp(app_id, txn, metadata)
-    done = _seen(spark, source, stamp)
-    if done is not None:
-        return done
-    try:
-        return lanes.rewrite(spark, source, frame, stamp)
-    except Exception as error:
-        if lanes.is_conflict(error):
-            raise _conflict(source, str(error).splitlines()[0]) from error
-        raise
+    return _tried(spark, source, stamp, lambda: lanes.rewrite(spark, source, frame, stamp))
 
 
 def drop(spark: SparkSession, source: Source) -> None:
@@ -189,6 +176,25 @@ def drop(spark: SparkSession, source: Source) -> None:
         spark.sql(f"DROP TABLE IF EXISTS {source.name}")
     jvm.forget(spark, source.location)
     tips.forget(source.location)
+
+
+def _tried(spark: SparkSession, source: Source, stamp: Stamp, run: Callable[[], int]) -> int:
+    """Runs a lane, exactly once; again if the commit that came first only moved rows to other
+    files, as a compaction does."""
+    for last in (False, False, True):
+        done = _seen(spark, source, stamp)
+        if done is not None:
+            return done
+        before = version(spark, source)
+        try:
+            return run()
+        except Exception as error:
+            if not lanes.is_conflict(error):
+                raise
+            between = history.between(spark, source, before, version(spark, source))
+            if last or not history.only_rewritten(between):
+                raise _conflict(source, str(error).splitlines()[0]) from error
+    raise AssertionError("the last try returns or raises")
 
 
 def _seen(spark: SparkSession, source: Source, stamp: Stamp) -> int | None:

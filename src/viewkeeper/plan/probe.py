@@ -12,9 +12,8 @@ from typing import Protocol
 
 from viewkeeper.algebra.nodes import NEW, Project, Query, Select, Table, children
 from viewkeeper.algebra.walk import postorder, rebuild, tables
-from viewkeeper.plan.bags import BagStore
-from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.lookups import reduced
+from viewkeeper.plan.shapes import Store
 from viewkeeper.plan.steps import STORE
 
 # As the engine has them: rows of a lookup on the driver; values in a filter of Spark's; rows of a
@@ -81,7 +80,7 @@ class _Some:
         return _Some(self.n + other.n)
 
 
-def needs(shape: BagStore | GroupStore, changed: str, rows: int, facts: Facts) -> Needs:
+def needs(shape: Store, changed: str, rows: int, facts: Facts) -> Needs:
     """What a refresh would read if so many rows of one source had changed.
 
     >>> from viewkeeper import algebra as al

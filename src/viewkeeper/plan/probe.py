@@ -85,6 +85,7 @@ def needs(shape: Store, changed: str, rows: int, facts: Facts) -> Needs:
 
     >>> from viewkeeper import algebra as al
     >>> R, S = al.table("R", ["a"]), al.table("S", ["b", "c"])
+    >>> from viewkeeper.plan.bags import BagStore
     >>> class Large:
     ...     def rows(self, leaf): return 1_000_000
     ...     def distinct(self, leaf, column): return None

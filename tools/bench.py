@@ -35,9 +35,9 @@ FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON l_orderkey =
 # the same aggregates of a signed change: d(O ⋈ L) = dO ⋈ L + O ⋈ dL − dO ⋈ dL
 BY_HAND = """
 WITH o AS (SELECT o_orderkey, o_custkey, o_orderstatus, {sign} AS w
-           FROM table_changes('orders', {orders_from}) WHERE _change_type <> 'update'),
+           FROM orders_changes),
      l AS (SELECT l_orderkey, l_extendedprice, l_discount, l_quantity, {sign} AS w
-           FROM table_changes('lineitem', {lineitem_from})),
+           FROM lineitem_changes),
      d AS (SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, o.w AS w
            FROM o JOIN lineitem ON l_orderkey = o_orderkey
            UNION ALL
@@ -105,11 +105,11 @@ class Bench:
         self.sql(f"INSERT INTO lineitem SELECT * FROM lineitem_later WHERE l_orderkey IN ({keys})")
 
     def by_hand(self) -> None:
-        text = BY_HAND.format(
-            sign=SIGN,
-            orders_from=self.since["orders"] + 1,
-            lineitem_from=self.since["lineitem"] + 1,
-        )
+        for t in ("orders", "lineitem"):
+            reader = self.spark.read.option("readChangeFeed", "true")
+            changes = reader.option("startingVersion", self.since[t] + 1).table(t)
+            changes.createOrReplaceTempView(f"{t}_changes")
+        text = BY_HAND.format(sign=SIGN)
         change = self.spark.sql(text).persist()
         change.createOrReplaceTempView("by_hand_change")
         self.sql(MERGE)

@@ -17,6 +17,7 @@ from viewkeeper.algebra.changes.signed import WEIGHT
 from viewkeeper.algebra.nodes import NEW, SIGNED, Query, Table
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.lookups import Lookups, Place
+from viewkeeper.engine.overlay import Overlay
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.sizes import row_count, store_difference
 from viewkeeper.engine.sure import kinds_of
@@ -50,6 +51,8 @@ class Situation:
     pins: dict[str, Pin]
     feeds: dict[str, Feed] = field(default_factory=dict)
     full_reason: str | None = None
+    # what a transaction that is not committed yet does to sources, by leaf
+    overlays: dict[str, Overlay] = field(default_factory=dict)
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -165,9 +168,14 @@ def refresh(
     return report
 
 
-def _metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+    """What the commit says of itself. A transaction adds one version to each table it changes."""
     sources = {
-        leaf: {"id": pin.source.table_id, "version": pin.version, "name": pin.source.name}
+        leaf: {
+            "id": pin.source.table_id,
+            "version": pin.version + (leaf in found.overlays),
+            "name": pin.source.name,
+        }
         for leaf, pin in found.pins.items()
     }
     return {
@@ -205,7 +213,7 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
             frame,
             app_id=found.record.id,
             txn=found.meta.get("refresh", 0) + 1,
-            metadata=_metadata(found, found.timing, "full"),
+            metadata=metadata_of(found, found.timing, "full"),
         )
     report.lane = "rewrite"
     before, after, shape = found.store.version, report.version, found.compiled.store
@@ -220,52 +228,80 @@ def _incremental(
     spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice
 ) -> None:
     start = time.perf_counter()
+    with Runner(spark) as runner:
+        made = planned(runner, found)
+        report.sizes, report.lookups = made.sizes, made.lookups
+        report.version = _apply(spark, found, made.patch, made.lane, found.timing)
+    report.lane = made.lane
+    _learn(found, "incremental", time.perf_counter() - start, choice)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An incremental refresh, computed and not yet applied."""
+
+    patch: Patch
+    lane: str
+    sizes: tuple[int, int]
+    lookups: list[str]
+    change: Query  # the view's signed change, over leaves of the runner
+
+
+def planned(runner: Runner, found: Situation) -> Planned:
+    """Computes what an incremental refresh does to the store."""
     shape = found.compiled.store
     plan = shape.refresh(found.changed)
-    with Runner(spark) as runner:
-        places = {}
-        for name in found.compiled.leaves:
-            places.update(_bind(runner, found, name))
-        places.update(_bind_leaf(runner, store_leaf(shape.columns), found.store))
-        lookups = Lookups(runner, places)
-        for step in plan.computes:
-            needed = step.only_if is None or _has(runner, plan.computes, step.only_if)
-            if needed:
-                result = runner.compute(lookups.reduced(step.query))
-            else:
-                result = runner.nothing(step.query)
-            runner.bind_result(step.leaf, result)
-        report.sizes = _sizes(runner, plan.change)
-        report.lookups = lookups.reads
-        patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
-        report.version = _apply(spark, found, patch, lane, found.timing)
-    report.lane = lane
-    _learn(found, "incremental", time.perf_counter() - start, choice)
+    places = {}
+    for name in found.compiled.leaves:
+        places.update(_bind(runner, found, name))
+    places.update(bind_leaf(runner, store_leaf(shape.columns), found.store))
+    lookups = Lookups(runner, places)
+    for step in plan.computes:
+        needed = step.only_if is None or _has(runner, plan.computes, step.only_if)
+        if needed:
+            result = runner.compute(lookups.reduced(step.query))
+        else:
+            result = runner.nothing(step.query)
+        runner.bind_result(step.leaf, result)
+    sizes = _sizes(runner, plan.change)
+    patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
+    return Planned(patch, lane, sizes, lookups.reads, plan.change)
 
 
 def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
     """The source as it is now, and its change."""
     table, pin = found.compiled.leaves[leaf], found.pins[leaf]
-    columns = list(table.names)
     if leaf in found.changed:
-        feed = found.feeds[leaf]
-        change = Table(table.name, table.names, SIGNED)
-        if feed.local is None:
-            runner.small = False
-            assert feed.frame is not None
-            frame = jvm.move_frame(runner.spark, feed.frame)
-            runner.bind(change, frame.toDF(*columns, WEIGHT))
-        else:
-            rows = feed.local.select([*columns, FEED_WEIGHT]).rename_columns([*columns, WEIGHT])
-            runner.bind_rows(change, rows, pin.schema(columns).add(WEIGHT, "long"))
-    return _bind_leaf(runner, Table(table.name, table.names, NEW), pin)
+        bind_change(runner, table, pin, found.feeds[leaf])
+    now = Table(table.name, table.names, NEW)
+    return bind_leaf(runner, now, pin, found.overlays.get(leaf))
 
 
-def _bind_leaf(runner: Runner, leaf: Table, pin: Pin) -> dict[Table, Place]:
+def bind_change(runner: Runner, table: Table, pin: Pin, feed: Feed) -> None:
+    """The signed change of a source."""
+    columns = list(table.names)
+    change = Table(table.name, table.names, SIGNED)
+    if feed.local is None:
+        runner.small = False
+        assert feed.frame is not None
+        frame = jvm.move_frame(runner.spark, feed.frame)
+        runner.bind(change, frame.toDF(*columns, WEIGHT))
+    else:
+        rows = feed.local.select([*columns, FEED_WEIGHT]).rename_columns([*columns, WEIGHT])
+        runner.bind_rows(change, rows, pin.schema(columns).add(WEIGHT, "long"))
+
+
+def bind_leaf(
+    runner: Runner, leaf: Table, pin: Pin, overlay: Overlay | None = None
+) -> dict[Table, Place]:
+    """A table at a version, with what a transaction does to it."""
     columns = list(leaf.names)
-    runner.bind(leaf, lambda: at(runner.spark, pin.source, pin.version, columns))
+    if overlay is None:
+        runner.bind(leaf, lambda: at(runner.spark, pin.source, pin.version, columns))
+    else:
+        runner.bind(leaf, lambda: overlay.frame(runner.spark, columns))
     runner.kinds[leaf] = kinds_of(pin.schema(columns))
-    return {leaf: Place(pin, leaf.names)}
+    return {leaf: Place(pin, leaf.names, overlay)}
 
 
 def _has(runner: Runner, computes: Any, condition: tuple[str, str]) -> bool:
@@ -331,7 +367,7 @@ def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timin
         lane=lane,  # type: ignore[arg-type]
         app_id=found.record.id,
         txn=found.meta.get("refresh", 0) + 1,
-        metadata=_metadata(found, timing, "incremental"),
+        metadata=metadata_of(found, timing, "incremental"),
     )
 
 

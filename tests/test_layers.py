@@ -56,6 +56,7 @@ LAYERS = [
     "home",
     "jars",
     "session",
+    "transactions",
     "keeper",
     ".",
     "cli_output",

@@ -93,7 +93,7 @@ class Overlay:
     @property
     def empty(self) -> bool:
         """Whether the table stays as it is."""
-        return self.rows.num_rows == 0
+        return bool(self.rows.num_rows == 0)
 
     @cached_property
     def change(self) -> pa.Table:

@@ -51,6 +51,7 @@ class Situation:
     pins: dict[str, Pin]
     feeds: dict[str, Feed] = field(default_factory=dict)
     full_reason: str | None = None
+    ahead: bool = False  # the view has seen a later version of a source than this refresh
     # what a transaction that is not committed yet does to sources, by leaf
     overlays: dict[str, Overlay] = field(default_factory=dict)
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -94,6 +95,10 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
         if old is None or old["id"] != pin.source.table_id:
             found.full_reason = f"{pin.source.name} was replaced since the last refresh"
             return found
+        if old["version"] > pin.version:
+            found.ahead = True
+            found.feeds = {}
+            return found
         if old["version"] != pin.version:
             try:
                 found.feeds[leaf] = net_change(
@@ -125,6 +130,8 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
     choice = choose(changed, rows, found.timing, lookups=lookups)
+    if found.ahead:
+        return replace(choice, strategy="none", reason="the view was refreshed meanwhile")
     if found.full_reason:
         return replace(choice, strategy="full", reason=found.full_reason)
     if not names and wanted != "full":
@@ -154,7 +161,7 @@ def refresh(
         _full(spark, found, report, choice)
     elif choice.strategy == "incremental":
         _incremental(spark, found, report, choice)
-    elif any(old != new for old, new in found.versions.values()):
+    elif not found.ahead and any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)
         report.version = _apply(spark, found, empty, "touch", found.timing)

@@ -1,0 +1,209 @@
+"""Carries out an entry of the journal: each table and view once, whoever does it and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from viewkeeper.engine.overlay import COME, GONE, Overlay
+from viewkeeper.engine.vector import Pin, pinned
+from viewkeeper.lake import history, lanes, stores
+from viewkeeper.lake.arrow import repeated
+from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.lanes import OP, Patch
+from viewkeeper.lake.sources import Source, at, is_same, quoted, version
+from viewkeeper.transactions.journal import Entry, Journal, Part
+
+_TRIES = 50
+_NATIVE_ROWS = 50_000
+Register = Callable[[dict[str, Any]], None]
+
+
+def table_part(overlay: Overlay) -> Part:
+    """What is done to a table."""
+    pin = overlay.pin
+    head = {
+        "name": pin.source.name,
+        "id": pin.source.table_id,
+        "location": pin.source.location,
+        "base": pin.version,
+        "inserted": overlay.sizes[0],
+        "deleted": overlay.sizes[1],
+    }
+    return Part("table", head, overlay.rows)
+
+
+def source_of(head: dict[str, Any]) -> Source:
+    """The table of a part."""
+    return Source(head["name"], head["id"], head["location"])
+
+
+def carry_out(spark: SparkSession, journal: Journal, entry: Entry, register: Register) -> None:
+    """Does what an entry says, as far as it is not done yet, and says that it is done.
+
+    ``register`` writes what is not rows: a constraint that is added or dropped.
+    """
+    made: dict[str, int | None] = {}
+    for part in entry.parts:
+        if part.kind == "table":
+            made[part.head["name"]] = apply_table(spark, journal, entry, part)
+    for part in entry.parts:
+        if part.kind == "view":
+            made[part.head["name"]] = apply_view(spark, part, made)
+        elif part.kind == "constraint":
+            register(part.head)
+    journal.finish(entry.number)
+
+
+def apply_table(spark: SparkSession, journal: Journal, entry: Entry, part: Part) -> int | None:
+    """Changes a table, once; the version that holds the change. None if the table is gone."""
+    head, source = part.head, source_of(part.head)
+    for _ in range(_TRIES):
+        if not _there(spark, source):
+            return None
+        stamp_txn = lanes.last_transaction(spark, source, journal.app_id)
+        if stamp_txn >= entry.number:
+            return _version_of(spark, source, journal.app_id, entry.number)
+        now = pinned(spark, source)
+        try:
+            patch = _patch(spark, now, part)
+            if not patch.rows.num_rows:
+                lane = "touch"
+            elif patch.only_inserts:
+                lane = "append"
+            else:
+                lane = "native" if patch.rows.num_rows <= _NATIVE_ROWS else "merge"
+            stores.apply(
+                spark,
+                source,
+                patch,
+                lane=lane,  # type: ignore[arg-type]
+                app_id=journal.app_id,
+                txn=entry.number,
+                metadata={"transaction": entry.id, "entry": entry.number},
+                expected=None if patch.only_inserts else now.version,
+            )
+        except ConflictError:
+            continue
+    if lanes.last_transaction(spark, source, journal.app_id) >= entry.number:
+        return _version_of(spark, source, journal.app_id, entry.number)
+    raise ConflictError(
+        f"other writers of {head['name']} always came first",
+        hint="The transaction is in the journal; keeper.recover() goes on with it.",
+    )
+
+
+def _patch(spark: SparkSession, now: Pin, part: Part) -> Patch:
+    """The change as a patch of the table as it is. Other writers may have come between: rows that
+    they took away are not taken twice, rows that they put in stay."""
+    assert part.rows is not None
+    fields = tuple(f for f in now.columns if f.name in part.rows.schema.names)
+    overlay = Overlay(now, fields, part.rows)
+    if now.version == part.head["base"]:
+        patch = overlay.patch()
+    else:
+        patch = _rebased(spark, overlay)
+    rows = patch.rows
+    missing = [f for f in now.columns if f.name not in rows.schema.names]
+    for f in missing:  # a column that came meanwhile
+        rows = rows.append_column(f.name, pa.nulls(rows.num_rows))
+    return Patch(rows, patch.keys, patch.only_inserts, now.version)
+
+
+def _rebased(spark: SparkSession, overlay: Overlay) -> Patch:
+    rows = overlay.rows
+    fewer = rows.filter(pc.less(rows.column(COME), rows.column(GONE)))
+    more = rows.filter(pc.greater(rows.column(COME), rows.column(GONE)))
+    add = repeated(more.select(overlay.names), pc.subtract(more.column(COME), more.column(GONE)))
+    parts = [(add, "I")]
+    if fewer.num_rows:
+        there = _copies(spark, overlay, fewer.select(overlay.names))
+        counted = there.column("__n").to_pylist()
+        weights = pc.subtract(fewer.column(GONE), fewer.column(COME)).to_pylist()
+        found = dict(zip(there.column("__i").to_pylist(), counted, strict=True))
+        left = pa.array([max(0, found.get(i, 0) - w) for i, w in enumerate(weights)], pa.int64())
+        parts.append((fewer.select(overlay.names), "D"))
+        parts.append((repeated(fewer.select(overlay.names), left), "I"))
+    texts = [p.append_column(OP, pa.repeat(pa.scalar(op), p.num_rows)) for p, op in parts]
+    return Patch(pa.concat_tables(texts), overlay.names, only_inserts=len(parts) == 1)
+
+
+def _copies(spark: SparkSession, overlay: Overlay, rows: pa.Table) -> pa.Table:
+    """How often some rows are in the table: their places in ``rows``, and the numbers."""
+    names = [f"g{i}" for i in range(len(overlay.names))]
+    sought = rows.rename_columns(names).append_column("__i", pa.array(range(rows.num_rows)))
+    frame = spark.createDataFrame(sought)
+    old = at(spark, overlay.pin.source, overlay.pin.version, overlay.names)
+    same = F.lit(True)
+    for name, other in zip(overlay.names, names, strict=True):
+        same = same & old[quoted(name)].eqNullSafe(frame[other])
+    joined = old.join(F.broadcast(frame), same)
+    return joined.groupBy("__i").agg(F.count(F.lit(1)).alias("__n")).toArrow()
+
+
+def view_part(
+    name: str, store: Source, record_id: str, txn: int, patch: Patch, lane: str,
+    metadata: dict[str, Any], expects: dict[str, int],
+) -> Part:  # fmt: skip
+    """What is done to a view's store; ``expects`` are the versions that its changed sources have
+    after the transaction."""
+    head = {
+        "name": store.name,
+        "view": name,
+        "id": store.table_id,
+        "location": store.location,
+        "record": record_id,
+        "txn": txn,
+        "keys": patch.keys,
+        "only_inserts": patch.only_inserts,
+        "lane": lane,
+        "metadata": metadata,
+        "expects": expects,
+    }
+    return Part("view", head, patch.rows)
+
+
+def apply_view(spark: SparkSession, part: Part, made: dict[str, int | None]) -> int | None:
+    """Changes a view's store, once. None if another writer came between the transaction and its
+    tables: then the view waits for its next refresh, which sees what both did."""
+    head, source = part.head, source_of(part.head)
+    assert part.rows is not None
+    if not _there(spark, source):
+        return None
+    if any(made.get(name) != wanted for name, wanted in head["expects"].items()):
+        return None
+    patch = Patch(part.rows, head["keys"], head["only_inserts"])
+    for _ in range(_TRIES):
+        try:
+            return stores.apply(
+                spark,
+                source,
+                patch,
+                lane=head["lane"],
+                app_id=head["record"],
+                txn=head["txn"],
+                metadata=head["metadata"],
+            )
+        except ConflictError:
+            continue
+    return None
+
+
+def _there(spark: SparkSession, source: Source) -> bool:
+    """Whether the table is still the one that the transaction saw."""
+    return is_same(spark, source)
+
+
+def _version_of(spark: SparkSession, source: Source, app_id: str, number: int) -> int | None:
+    for one in history.backwards(spark, source, version(spark, source)):
+        found = one.transaction(app_id)
+        if found == number:
+            return one.version
+        if 0 <= found < number:
+            return None
+    return None

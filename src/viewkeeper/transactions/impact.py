@@ -1,0 +1,264 @@
+"""What a transaction does to immediate views and constraints, found before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from viewkeeper.algebra.nodes import NEW, Select, Table
+from viewkeeper.algebra.scalars import Col, Const, call
+from viewkeeper.compiled import Compiled
+from viewkeeper.engine.lookups import SMALL_TABLE, Lookups, Place
+from viewkeeper.engine.overlay import COME, GONE, Overlay, writable
+from viewkeeper.engine.refresh import (
+    Situation,
+    bind_change,
+    bind_leaf,
+    metadata_of,
+    planned,
+    source_names,
+)
+from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.vector import Pin
+from viewkeeper.lake import lookup, stores
+from viewkeeper.lake.arrow import UnusualError, arrow_schema, summed
+from viewkeeper.lake.feeds import Feed
+from viewkeeper.lake.lanes import OP, Patch
+from viewkeeper.lake.sources import at, quoted
+from viewkeeper.plan.groups import net_rows
+from viewkeeper.plan.present import signed_change
+from viewkeeper.records import Record
+from viewkeeper.transactions.applying import view_part
+from viewkeeper.transactions.errors import UnsupportedTableError
+from viewkeeper.transactions.journal import Part
+from viewkeeper.transactions.state import State, too_large
+
+
+@dataclass(frozen=True)
+class ViewImpact:
+    """What becomes of an immediate view."""
+
+    record: Record
+    part: Part
+    patch: Patch
+    change: pa.Table | None  # its columns and a weight, if asked for
+    sizes: tuple[int, int]
+
+
+class StaleError(Exception):
+    """An immediate view that lacks what writers outside did; it is to be refreshed first."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        super().__init__(record.label)
+
+
+def touched(state: State, compiled: Compiled) -> dict[str, Overlay]:
+    """The changed tables that a query reads, by leaf."""
+    names = source_names(compiled)
+    found = {leaf: state.pin(names[leaf]).source.name for leaf in compiled.leaves if leaf in names}
+    changed = state.changed
+    return {leaf: changed[name] for leaf, name in found.items() if name in changed}
+
+
+def view_impact(
+    state: State, record: Record, compiled: Compiled, *, show: bool = False
+) -> ViewImpact | None:
+    """What becomes of a view; None if it reads nothing that changes.
+
+    Raises
+    ------
+    StaleError
+        When the view is not up to the state before the transaction.
+    """
+    overlays = touched(state, compiled)
+    if not overlays:
+        return None
+    store = state.pin(record.store)
+    found = situation(state, record, compiled, overlays, store)
+    if found is None:
+        raise StaleError(record)
+    shown = None
+    if found.changed:
+        with Runner(state.spark) as runner:
+            made = planned(runner, found)
+            if not isinstance(made.patch.rows, pa.Table):
+                raise too_large(f"too much of the view {record.label}")
+            patch, lane, sizes = made.patch, made.lane, made.sizes
+            if show:
+                shown = runner.compute(net_rows(made.change)).rows
+    else:
+        empty = pa.table({OP: pa.array([], pa.string())})
+        patch, lane, sizes = Patch(empty, [], only_inserts=True), "touch", (0, 0)
+    expects = {o.pin.source.name: o.pin.version + 1 for o in overlays.values()}
+    part = view_part(
+        record.label,
+        store.source,
+        record.id,
+        found.meta.get("refresh", 0) + 1,
+        patch,
+        lane,
+        metadata_of(found, found.timing, "incremental"),
+        expects,
+    )
+    return ViewImpact(record, part, patch, shown, sizes)
+
+
+def situation(
+    state: State, record: Record, compiled: Compiled, overlays: dict[str, Overlay], store: Pin
+) -> Situation | None:
+    """What a refresh would find after the transaction; None if the view is behind before it."""
+    _, meta = stores.last_metadata(state.spark, store.source)
+    pins = {leaf: state.pin(name) for leaf, name in source_names(compiled).items()}
+    then = meta.get("sources", {})
+    for leaf in compiled.leaves:
+        old = then.get(leaf)
+        pin = pins[leaf]
+        if old is None or (old["id"], old["version"]) != (pin.source.table_id, pin.version):
+            return None
+    feeds = {
+        leaf: Feed("feed", local=overlay.of_columns(list(compiled.leaves[leaf].names)))
+        for leaf, overlay in overlays.items()
+    }
+    return Situation(record, compiled, store, meta, pins, feeds, overlays=overlays)
+
+
+def store_overlay(state: State, impact: ViewImpact) -> Overlay | None:
+    """The store of a view as the transaction leaves it; None if it stays as it is."""
+    rows = impact.patch.rows
+    pin = state.pin(impact.record.store)
+    if not rows.num_rows:
+        return None
+    fields = tuple(pin.columns)
+    if writable(fields) is not None:
+        raise UnsupportedTableError(
+            f"views and constraints cannot follow {impact.record.label} within a transaction:"
+            f" its column {writable(fields)} is of a type that the driver cannot compare",
+            hint="Make what reads it deferred.",
+        )
+    names = [f.name for f in fields]
+    schema = arrow_schema(list(fields))
+    op = rows.column(OP)
+    sought = rows.filter(pc.not_equal(op, "I"))
+    old = rows_with(state.spark, pin, sought, impact.patch.keys) if sought.num_rows else None
+    new = rows.filter(pc.not_equal(op, "D")).select(names).cast(schema)
+    pieces = []
+    for piece, gone, come in ((old, 1, 0), (new, 0, 1)):
+        if piece is not None:
+            n = piece.num_rows
+            piece = piece.select(names).cast(schema)
+            piece = piece.append_column(GONE, pa.repeat(pa.scalar(gone, pa.int64()), n))
+            pieces.append(piece.append_column(COME, pa.repeat(pa.scalar(come, pa.int64()), n)))
+    whole = summed(pa.concat_tables(pieces), 2)
+    whole = whole.filter(pc.not_equal(whole.column(GONE), whole.column(COME)))
+    made = Overlay(pin, fields, whole)
+    return None if made.empty else made
+
+
+def rows_with(spark: SparkSession, pin: Pin, sought: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows of a table that have the keys of some rows; NULL equals NULL."""
+    names = [f.name for f in pin.columns]
+    found = lookup.files(pin.source, pin.version)
+    if found is not None and found.rows <= SMALL_TABLE:
+        try:
+            rows = lookup.read(found, names, {}, SMALL_TABLE)
+            if rows is not None:
+                schema = arrow_schema(pin.columns)
+                wanted = sought.select(list(keys)).cast(pa.schema([schema.field(k) for k in keys]))
+                return _with_keys(rows, wanted, keys)
+        except UnusualError:
+            pass
+    frame = at(spark, pin.source, pin.version, names)
+    if not keys:
+        return frame.toArrow()
+    others = [f"g{i}" for i in range(len(keys))]
+    taken = spark.createDataFrame(sought.select(list(keys)).rename_columns(others)).distinct()
+    same = F.lit(True)
+    for name, other in zip(keys, others, strict=True):
+        same = same & frame[quoted(name)].eqNullSafe(taken[other])
+    return frame.join(F.broadcast(taken), same, "left_semi").toArrow()
+
+
+def _with_keys(rows: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.Table:
+    def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
+        columns = [["NaN" if v != v else v for v in table.column(k).to_pylist()] for k in keys]
+        return list(zip(*columns, strict=True))
+
+    if not keys:
+        return rows
+    those = set(tuples(wanted))
+    return rows.filter(pa.array([t in those for t in tuples(rows)], pa.bool_()))
+
+
+# ── constraints ──
+
+
+def kinds_of_change(overlays: dict[str, Overlay]) -> dict[str, str]:
+    """What happens to each table: "insert", "delete" or "both"."""
+    found = {}
+    for leaf, overlay in overlays.items():
+        come, go = overlay.sizes
+        found[leaf] = "insert" if not go else "delete" if not come else "both"
+    return found
+
+
+def new_violations(
+    state: State, compiled: Compiled, overlays: dict[str, Overlay]
+) -> tuple[list[Row], list[str]]:
+    """The rows that the transaction adds to a query that must stay empty, and what was looked up.
+
+    Only the change of the query is evaluated, on the state before with the transaction laid over.
+    """
+    names = source_names(compiled)
+    pins = {leaf: state.pin(names[leaf]) for leaf in compiled.leaves}
+    feeds = {}
+    for leaf, overlay in overlays.items():
+        change = overlay.of_columns(list(compiled.leaves[leaf].names))
+        if change.num_rows:
+            feeds[leaf] = Feed("feed", local=change)
+    return violations_by(state.spark, compiled, pins, feeds, overlays)
+
+
+def violations_by(
+    spark: SparkSession,
+    compiled: Compiled,
+    pins: dict[str, Pin],
+    feeds: dict[str, Feed],
+    overlays: dict[str, Overlay],
+) -> tuple[list[Row], list[str]]:
+    """The rows that changes of some tables add to a query, each as often as it is added."""
+    if not feeds:
+        return [], []
+    signed = signed_change(compiled.query, list(feeds))
+    added = Select(net_rows(signed), call(">", Col(signed.arity - 1), Const(0)))
+    with Runner(spark) as runner:
+        places: dict[Table, Place] = {}
+        for leaf, table in compiled.leaves.items():
+            if leaf in feeds:
+                bind_change(runner, table, pins[leaf], feeds[leaf])
+            now = Table(table.name, table.names, NEW)
+            places.update(bind_leaf(runner, now, pins[leaf], overlays.get(leaf)))
+        lookups = Lookups(runner, places)
+        result = runner.compute(lookups.reduced(added))
+        if result.rows is not None:
+            rows = result.rows
+        else:
+            assert result.frame is not None
+            rows = result.frame.limit(1000).toArrow()
+    return rows_of(rows, compiled.definition.schema.names), lookups.reads
+
+
+def rows_of(rows: pa.Table, names: Sequence[str]) -> list[Row]:
+    """Weighted rows as Spark's rows, each as often as its weight says."""
+    made = Row(*names)
+    held = [c.to_pylist() for c in rows.columns]
+    found = []
+    for *values, weight in zip(*held, strict=True):
+        found += [made(*values)] * max(1, int(weight))
+    return found

@@ -26,7 +26,7 @@ from viewkeeper.explain import Explanation, explain_query, explain_view
 from viewkeeper.home import Home
 from viewkeeper.lake import stores
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
-from viewkeeper.lake.sources import Source, find, is_same, quoted
+from viewkeeper.lake.sources import Source, find, quoted
 from viewkeeper.plan.choose import Timing
 from viewkeeper.records import (
     MAINTAIN_MODES,
@@ -56,6 +56,7 @@ from viewkeeper.transactions.guarding import (
 from viewkeeper.transactions.guarding import unknown as unknown_constraint
 from viewkeeper.transactions.manager import Host, Transactions
 from viewkeeper.transactions.snapshot import Snapshot, snapshot
+from viewkeeper.transactions.subscriptions import Subscription, Subscriptions, ViewChange
 from viewkeeper.transactions.transaction import Transaction
 
 
@@ -106,6 +107,7 @@ class Keeper:
         self._definitions = Definitions(spark, self._sources)
         self._readers: dict[str, str] = {}  # views shown in the catalog: id to name
         self._transactions = Transactions(self._host())
+        self._subscriptions = Subscriptions(self._host())
         self._sync()
         self._transactions.recover()
 
@@ -439,6 +441,43 @@ class Keeper:
         self._sync()
         return self._transactions.recover()
 
+    # ── active queries ──
+
+    def on_change(
+        self, view: str, callback: Callable[[ViewChange], Any], name: str | None = None
+    ) -> Subscription:
+        """Calls back with each change of a view: ∇ and Δ of each refresh or commit.
+
+        There is no call without a net change. Changes by other processes are told at this one's
+        next refresh, commit or ``poll()``.
+
+        Parameters
+        ----------
+        view : str
+        callback : callable
+            Gets a change: ``view``, ``version``, ``removed`` and ``added`` (DataFrames).
+        name : str, optional
+            Keeps the position in the lake. The first change is then the whole view (``snapshot``
+            is true), and another process that uses the name goes on where the last one ended. A
+            change is told again if the process ended before its callback returned.
+
+        Examples
+        --------
+        >>> keeper.on_change("v", lambda change: change.added.show())     # doctest: +SKIP
+        """
+        self._sync()
+        return self._subscriptions.add(self._record(view), callback, name)
+
+    def poll(self) -> int:
+        """Tells subscribers what other processes changed; how many changes there were.
+
+        Examples
+        --------
+        >>> keeper.poll()                                                 # doctest: +SKIP
+        """
+        self._sync()
+        return self._subscriptions.deliver()
+
     # ── looking ──
 
     def explain(self, name_or_sql: str) -> Explanation | ConstraintExplanation:
@@ -551,12 +590,11 @@ class Keeper:
         names: dict[str, None] = {}
         for record in records:
             names |= dict.fromkeys(record.reads)
-        there = [n for n in names if n in self._sources and is_same(self.spark, self._sources[n])]
-        vector, _, _ = self._transactions.steady(there)
-        return vector
+        return self._transactions.steady(list(names), must=False)[0]
 
     def _deliver(self) -> None:
         """Views may have changed: tells those who asked to be told."""
+        self._subscriptions.deliver()
 
     def _check_immediate(self, name: str, compiled: Compiled, refresh: str) -> None:
         if refresh == "full":

@@ -160,6 +160,16 @@ class ConstraintExplanation:
         """Constraints always are."""
         return True
 
+    @property
+    def strategy(self) -> str:
+        """How it is checked."""
+        return "incremental"
+
+    @property
+    def reason(self) -> str:
+        """When it is checked."""
+        return "before each transaction is committed"
+
     def __str__(self) -> str:
         lines = [f"constraint {self.constraint}", f"given      {self.given}"]
         lines += [f"source     {s}" for s in self.sources]

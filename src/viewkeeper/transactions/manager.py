@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.vector import Pin, Vector
+from viewkeeper.errors import UnknownTableError
 from viewkeeper.home import Home
-from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.errors import ConflictError, NotDeltaError
 from viewkeeper.lake.sources import Source, version
 from viewkeeper.records import Record, SessionError
 from viewkeeper.transactions.applying import carry_out
@@ -233,13 +234,22 @@ class Transactions:
 
     # ── one moment ──
 
-    def steady(self, names: Sequence[str]) -> tuple[Vector, dict[str, Pin], tuple[int, int]]:
-        """The versions of some tables between two transactions, none of them half done."""
+    def steady(
+        self, names: Sequence[str], *, must: bool = True
+    ) -> tuple[Vector, dict[str, Pin], tuple[int, int]]:
+        """The versions of some tables between two transactions, none of them half done. Tables
+        that are gone are left out, unless they must be there."""
         for _ in range(TRIES):
             self.recover()
             mark = self.journal.mark()
             vector = Vector(self.spark, self.known)
-            pins = {name: vector.pin(name) for name in names}
+            pins = {}
+            for name in names:
+                try:
+                    pins[name] = vector.pin(name)
+                except (UnknownTableError, NotDeltaError):
+                    if must:
+                        raise
             if mark[0] == mark[1] and self.journal.mark() == mark:
                 return vector, pins, mark
         raise conflict()

@@ -66,6 +66,7 @@ LAYERS = [
     "doctor",
     "demo",
     "cli_status",
+    "cli_active",
     "cli",
 ]
 

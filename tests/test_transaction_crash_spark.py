@@ -1,4 +1,4 @@
-"""Killed with SIGKILL in a transaction or in recovery: afterwards all of it is there, or nothing."""
+"""Killed with SIGKILL in a transaction or in recovery: then all of it is there, or nothing."""
 
 from __future__ import annotations
 

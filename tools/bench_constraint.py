@@ -28,7 +28,7 @@ def make(keeper: Any, rows: int) -> None:
     """Items and the orders that they refer to, ten items to an order."""
     spark, orders = keeper.spark, rows // 10
     spark.sql(
-        f"CREATE TABLE orders {FEED} AS SELECT id AS order_id, concat('customer ', id % 1000) AS who"
+        f"CREATE TABLE orders {FEED} AS SELECT id AS order_id, concat('c', id % 1000) AS who"
         f" FROM range(0, {orders}, 1, 4)"
     )
     spark.sql(

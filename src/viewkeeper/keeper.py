@@ -583,6 +583,7 @@ class Keeper:
             compiled=self._compile,
             refresh=self.refresh,
             committed=self._deliver,
+            sync=self._sync,
         )
 
     def _vector(self, records: Sequence[Record]) -> Vector:

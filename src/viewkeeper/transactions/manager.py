@@ -41,6 +41,7 @@ class Host:
     compiled: Callable[[Record], Compiled]
     refresh: Callable[[list[str]], Any]
     committed: Callable[[], None]  # views may have changed
+    sync: Callable[[], None]  # the catalog gets what other processes made
 
 
 class Transactions:
@@ -216,7 +217,8 @@ class Transactions:
             return self.finish_all()
 
     def finish_all(self) -> int:
-        """The same, where it is our turn."""
+        """The same, where it is our turn; what other processes made is known from here on."""
+        self.host.sync()
         found = self.journal.unfinished()
         for entry in found:
             self.carry_out(entry)

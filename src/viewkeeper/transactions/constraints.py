@@ -165,43 +165,51 @@ def _columns(given: str | Sequence[str]) -> list[str]:
 
 
 class Proofs:
-    """Which kinds of change cannot violate a constraint, found once each."""
+    """What must be evaluated of a constraint after which kinds of change, found once each."""
 
     def __init__(self) -> None:
-        self._found: dict[Any, bool] = {}
+        self._found: dict[Any, Query | None] = {}
+
+    def added(
+        self, constraint: Constraint, compiled: Compiled, kinds: Mapping[str, str]
+    ) -> Query | None:
+        """ΔQ after changes of these kinds, by leaf, made as small as can be proved: over the tables
+        before (R) and their changes (∇R, ΔR). None where no rule of the papers covers it."""
+        key = constraint.id, tuple(sorted(kinds.items()))
+        if key not in self._found:
+            self._found[key] = added_by(compiled.query, kinds)
+        return self._found[key]
 
     def untouched(
         self, constraint: Constraint, compiled: Compiled, kinds: Mapping[str, str]
     ) -> bool:
         """Whether changes of these kinds, by leaf, cannot violate it."""
-        if not kinds:
+        if not kinds or (constraint.insertions_only and set(kinds.values()) == {"delete"}):
             return True
-        key = constraint.id, tuple(sorted(kinds.items()))
-        if key not in self._found:
-            self._found[key] = proved(compiled.query, kinds) or (
-                constraint.insertions_only and set(kinds.values()) == {"delete"}
-            )
-        return self._found[key]
+        return isinstance(self.added(constraint, compiled, kinds), Empty)
 
 
-def proved(query: Query, kinds: Mapping[str, str]) -> bool:
-    """Whether the query, empty before, stays so after changes of these kinds, by table.
+def added_by(query: Query, kinds: Mapping[str, str]) -> Query | None:
+    """ΔQ of a query after changes of these kinds, by table; ∅ if it stays empty.
 
     >>> from viewkeeper import algebra as al
     >>> child, parent = al.table("C", ["k"]), al.table("P", ["id"])
     >>> orphans = child.anti(parent, "k = id")
-    >>> [proved(orphans, {"C": kind}) for kind in KINDS]
-    [False, True, False]
-    >>> [proved(orphans, {"P": kind}) for kind in KINDS]
-    [True, False, False]
+    >>> for kinds in ({"C": "insert"}, {"C": "delete"}, {"P": "insert"}):
+    ...     print(added_by(orphans, kinds))
+    ΔC ▷[k = id] P
+    ∅[k]
+    ∅[k]
+    >>> print(added_by(orphans, {"C": "insert", "P": "insert"}))
+    ΔC ▷[k = id] (P ⊎ ΔP)
     """
     if len(postorder(query)) > _MOST_NODES:
-        return False
+        return None
     facts = Facts(
         append_only=[n for n, k in kinds.items() if k == "insert"],
         insert_free=[n for n, k in kinds.items() if k == "delete"],
     )
     try:
-        return isinstance(simplify(violations(query, list(kinds)), facts), Empty)
+        return simplify(violations(query, list(kinds)), facts)
     except (ViewKeeperError, RecursionError):  # no rule of the papers for it
-        return False
+        return None

@@ -19,7 +19,9 @@ from viewkeeper.transactions.applying import table_part
 from viewkeeper.transactions.constraints import Constraint, Proofs
 from viewkeeper.transactions.impact import (
     ViewImpact,
-    kinds_of_change,
+    changes_of,
+    kinds_of,
+    may_touch,
     new_violations,
     store_overlay,
     touched,
@@ -43,7 +45,7 @@ class Verdict:
 
     def __str__(self) -> str:
         words = {
-            "untouched": "not touched: it reads none of the changed tables",
+            "untouched": "not touched: nothing that it reads changes",
             "proved": "cannot be violated by such a change: nothing to check",
             "checked": "holds",
         }
@@ -90,6 +92,8 @@ def evaluate(
     impacts = []
     if written:
         for record in views:
+            if not may_touch(state, record.reads):
+                continue
             impact = view_impact(state, record, compiled(record), show=show)
             if impact is not None:
                 impacts.append(impact)
@@ -98,7 +102,7 @@ def evaluate(
                 )
                 if stored is not None:
                     state.put(stored)
-    verdicts = [judge(state, c, compiled(c.record), proofs) for c in constraints]
+    verdicts = [judge(state, c, compiled, proofs) for c in constraints]
     return Outcome(state, written, impacts, verdicts)
 
 
@@ -107,15 +111,23 @@ def _is_read(record: Record, views: Sequence[Record], constraints: Sequence[Cons
     return any(record.store in reads for reads in readers)
 
 
-def judge(state: State, constraint: Constraint, compiled: Compiled, proofs: Proofs) -> Verdict:
+def judge(
+    state: State, constraint: Constraint, compile: Callable[[Record], Compiled], proofs: Proofs
+) -> Verdict:
     """Whether a constraint holds after the transaction, given that it held before."""
     start = time.perf_counter()
-    overlays = touched(state, compiled)
-    if not overlays:
+    if not may_touch(state, constraint.reads):
         return Verdict(constraint, "untouched")
-    if proofs.untouched(constraint, compiled, kinds_of_change(overlays)):
+    compiled = compile(constraint.record)
+    overlays = touched(state, compiled)
+    changes = changes_of(compiled, overlays)
+    if not changes:
+        return Verdict(constraint, "untouched")
+    kinds = kinds_of(changes)
+    if proofs.untouched(constraint, compiled, kinds):
         return Verdict(constraint, "proved")
-    rows, lookups = new_violations(state, compiled, overlays)
+    added = proofs.added(constraint, compiled, kinds)
+    rows, lookups = new_violations(state, compiled, overlays, changes, added)
     return Verdict(constraint, "checked", rows, lookups, time.perf_counter() - start)
 
 

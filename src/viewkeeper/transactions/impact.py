@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from viewkeeper.algebra.nodes import NEW, Select, Table
+from viewkeeper.algebra.changes.signed import plus
+from viewkeeper.algebra.nodes import ADDED, NEW, REMOVED, Query, Select, Table
 from viewkeeper.algebra.scalars import Col, Const, call
+from viewkeeper.algebra.walk import tables
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.lookups import SMALL_TABLE, Lookups, Place
 from viewkeeper.engine.overlay import COME, GONE, Overlay, writable
@@ -24,10 +26,10 @@ from viewkeeper.engine.refresh import (
     planned,
     source_names,
 )
-from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import lookup, stores
-from viewkeeper.lake.arrow import UnusualError, arrow_schema, summed
+from viewkeeper.lake.arrow import WEIGHT, UnusualError, arrow_schema, repeated, summed
 from viewkeeper.lake.feeds import Feed
 from viewkeeper.lake.lanes import OP, Patch
 from viewkeeper.lake.sources import at, quoted
@@ -57,6 +59,17 @@ class StaleError(Exception):
     def __init__(self, record: Record) -> None:
         self.record = record
         super().__init__(record.label)
+
+
+def may_touch(state: State, reads: Sequence[str]) -> bool:
+    """Whether a table of these names is changed; yes, if that is not known."""
+    places = {overlay.pin.source.location for overlay in state.changed.values()}
+    for name in reads:
+        pin = state.pins.get(name)
+        source = pin.source if pin is not None else state.vector.known.get(name)
+        if source is None or source.location in places:
+            return True
+    return False
 
 
 def touched(state: State, compiled: Compiled) -> dict[str, Overlay]:
@@ -199,30 +212,77 @@ def _with_keys(rows: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.Tabl
 # ── constraints ──
 
 
-def kinds_of_change(overlays: dict[str, Overlay]) -> dict[str, str]:
+Changes = dict[str, pa.Table]  # by leaf, the netted change of the columns that a query uses
+
+
+def changes_of(compiled: Compiled, overlays: dict[str, Overlay]) -> Changes:
+    """What happens to the columns that a query uses."""
+    found = {
+        leaf: overlay.of_columns(list(compiled.leaves[leaf].names))
+        for leaf, overlay in overlays.items()
+    }
+    return {leaf: change for leaf, change in found.items() if change.num_rows}
+
+
+def kinds_of(changes: Changes) -> dict[str, str]:
     """What happens to each table: "insert", "delete" or "both"."""
     found = {}
-    for leaf, overlay in overlays.items():
-        come, go = overlay.sizes
-        found[leaf] = "insert" if not go else "delete" if not come else "both"
+    for leaf, change in changes.items():
+        weights = change.column(WEIGHT)
+        come, go = pc.max(weights).as_py() > 0, pc.min(weights).as_py() < 0
+        found[leaf] = "both" if come and go else "insert" if come else "delete"
     return found
 
 
 def new_violations(
-    state: State, compiled: Compiled, overlays: dict[str, Overlay]
+    state: State,
+    compiled: Compiled,
+    overlays: dict[str, Overlay],
+    changes: Changes,
+    added: Query | None,
 ) -> tuple[list[Row], list[str]]:
     """The rows that the transaction adds to a query that must stay empty, and what was looked up.
 
-    Only the change of the query is evaluated, on the state before with the transaction laid over.
+    Only the change of the query is evaluated, on the state before with the transaction laid over:
+    by ``added``, the papers' ΔQ, where it reads fewer tables than the signed change does.
     """
     names = source_names(compiled)
     pins = {leaf: state.pin(names[leaf]) for leaf in compiled.leaves}
-    feeds = {}
-    for leaf, overlay in overlays.items():
-        change = overlay.of_columns(list(compiled.leaves[leaf].names))
-        if change.num_rows:
-            feeds[leaf] = Feed("feed", local=change)
+    if added is not None and _base(added) < _base(signed_change(compiled.query, list(changes))):
+        return _violations_by_pair(state.spark, compiled, pins, changes, added)
+    feeds = {leaf: Feed("feed", local=change) for leaf, change in changes.items()}
     return violations_by(state.spark, compiled, pins, feeds, overlays)
+
+
+def _base(query: Query) -> set[str]:
+    """The tables that a query reads, other than their changes."""
+    return {leaf.name for leaf in tables(query) if leaf.state in ("", NEW)}
+
+
+def _violations_by_pair(
+    spark: SparkSession,
+    compiled: Compiled,
+    pins: dict[str, Pin],
+    changes: Changes,
+    added: Query,
+) -> tuple[list[Row], list[str]]:
+    """By the papers' ΔQ, over the tables before, ∇R and ΔR."""
+    with Runner(spark) as runner:
+        places: dict[Table, Place] = {}
+        for leaf, table in compiled.leaves.items():
+            places.update(bind_leaf(runner, table, pins[leaf]))
+            if leaf in changes:
+                rows = changes[leaf]
+                columns = list(table.names)
+                for state, sign in ((REMOVED, -1), (ADDED, 1)):
+                    times = pc.max_element_wise(pc.multiply(rows.column(WEIGHT), sign), 0)
+                    part = repeated(rows.select(columns), times)
+                    change = Table(table.name, table.names, state)
+                    runner.bind_rows(change, part, pins[leaf].schema(columns))
+        lookups = Lookups(runner, places)
+        counted = net_rows(plus(added))
+        found = _few(runner.compute(lookups.reduced(counted)))
+    return rows_of(found, compiled.definition.schema.names), lookups.reads
 
 
 def violations_by(
@@ -245,13 +305,16 @@ def violations_by(
             now = Table(table.name, table.names, NEW)
             places.update(bind_leaf(runner, now, pins[leaf], overlays.get(leaf)))
         lookups = Lookups(runner, places)
-        result = runner.compute(lookups.reduced(added))
-        if result.rows is not None:
-            rows = result.rows
-        else:
-            assert result.frame is not None
-            rows = result.frame.limit(1000).toArrow()
-    return rows_of(rows, compiled.definition.schema.names), lookups.reads
+        found = _few(runner.compute(lookups.reduced(added)))
+    return rows_of(found, compiled.definition.schema.names), lookups.reads
+
+
+def _few(result: Result) -> pa.Table:
+    """The rows, or as many as somebody would look at."""
+    if result.rows is not None:
+        return result.rows
+    assert result.frame is not None
+    return result.frame.limit(1000).toArrow()
 
 
 def rows_of(rows: pa.Table, names: Sequence[str]) -> list[Row]:

@@ -180,7 +180,7 @@ class Journal:
         folder = self.source.local_path
         if folder is not None:
             files = [history.file_path(folder, a) for a in commit.adds]
-            return pa.concat_tables(pq.read_table(f) for f in files)
+            return pa.concat_tables(pq.ParquetFile(f).read() for f in files)
         frame = at(self.spark, self.source, commit.version)
         number = commit.transaction(_ENTRIES)
         return frame.where(frame.number == number).toArrow()

@@ -68,7 +68,9 @@ class State:
         """The version at which the transaction sees a table; ``name`` in any form."""
         if name not in self.pins:
             found = self.vector.pin(name)
-            self.pins[name] = self.pins.setdefault(found.source.name, found)
+            place = found.source.location  # a table may have several names
+            same = [pin for pin in self.pins.values() if pin.source.location == place]
+            self.pins[name] = same[0] if same else found
         return self.pins[name]
 
     def overlay(self, name: str) -> Overlay:

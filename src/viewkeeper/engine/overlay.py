@@ -23,7 +23,7 @@ from viewkeeper.lake.arrow import WEIGHT, UnusualError, arrow_schema, can_group,
 from viewkeeper.lake.lanes import OP, Patch
 from viewkeeper.lake.sources import at, quoted
 
-GONE, COME = "__gone", "__come"
+GONE, COME, COPIES = "__gone", "__come", "__copies"
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class Overlay:
 
     def deleted(self, rows: pa.Table) -> Overlay:
         """After rows were taken away: every copy that the state so far has of each."""
-        counted = _summed(_numbered(rows, self.fields, "n", 1), 1)
+        counted = _summed(_numbered(rows, self.fields, COPIES, 1), 1)
         both = _summed(
             pa.concat_tables(
                 [
-                    self.rows.append_column("n", _constant(self.rows.num_rows, 0)),
+                    self.rows.append_column(COPIES, _constant(self.rows.num_rows, 0)),
                     _between(counted, self.fields),
                 ]
             ),
             3,
         )
-        gone, come, found = (both.column(c) for c in (GONE, COME, "n"))
+        gone, come, found = (both.column(c) for c in (GONE, COME, COPIES))
         hit = pc.greater(found, 0)
         more = pc.subtract(found, come)  # the copies that are not of this transaction's making
         width = len(self.fields)
@@ -191,7 +191,7 @@ def _between(counted: pa.Table, fields: Sequence[StructField]) -> pa.Table:
     zero = _constant(counted.num_rows, 0)
     names = [f.name for f in fields]
     made = counted.select(names).append_column(GONE, zero).append_column(COME, zero)
-    return made.append_column("n", counted.column("n"))
+    return made.append_column(COPIES, counted.column(COPIES))
 
 
 def _settled(rows: pa.Table) -> pa.Table:

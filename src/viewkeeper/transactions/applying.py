@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from viewkeeper.engine.keyed import rows_with
 from viewkeeper.engine.overlay import COME, GONE, Overlay
 from viewkeeper.engine.vector import Pin, pinned
-from viewkeeper.lake import history, lanes, stores
-from viewkeeper.lake.arrow import repeated
+from viewkeeper.lake import history, jvm, lanes, stores
+from viewkeeper.lake.arrow import repeated, summed
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.lanes import OP, Patch
-from viewkeeper.lake.sources import Source, at, is_same, quoted, version
+from viewkeeper.lake.sources import Source, tip, version
 from viewkeeper.transactions.journal import Entry, Journal, Part
 
 _TRIES = 50
@@ -116,34 +117,33 @@ def _patch(spark: SparkSession, now: Pin, part: Part) -> Patch:
 
 
 def _rebased(spark: SparkSession, overlay: Overlay) -> Patch:
-    rows = overlay.rows
+    """The patch for a table that is no longer as the transaction saw it."""
+    rows, names = overlay.rows, overlay.names
     fewer = rows.filter(pc.less(rows.column(COME), rows.column(GONE)))
     more = rows.filter(pc.greater(rows.column(COME), rows.column(GONE)))
-    add = repeated(more.select(overlay.names), pc.subtract(more.column(COME), more.column(GONE)))
+    add = repeated(more.select(names), pc.subtract(more.column(COME), more.column(GONE)))
     parts = [(add, "I")]
     if fewer.num_rows:
-        there = _copies(spark, overlay, fewer.select(overlay.names))
-        counted = there.column("__n").to_pylist()
-        weights = pc.subtract(fewer.column(GONE), fewer.column(COME)).to_pylist()
-        found = dict(zip(there.column("__i").to_pylist(), counted, strict=True))
-        left = pa.array([max(0, found.get(i, 0) - w) for i, w in enumerate(weights)], pa.int64())
-        parts.append((fewer.select(overlay.names), "D"))
-        parts.append((repeated(fewer.select(overlay.names), left), "I"))
+        gone = fewer.select(names)
+        there = rows_with(spark, overlay.pin, gone, names).select(names).cast(gone.schema)
+        less = pc.subtract(fewer.column(GONE), fewer.column(COME))
+        # numbers of copies: there now, to be taken away
+        counts = [(there, 1, 0), (gone, 0, 0)]
+        pieces = [
+            t.append_column("__n", _constant(t, n)).append_column("__less", _constant(t, m))
+            for t, n, m in counts
+        ]
+        pieces[1] = pieces[1].set_column(len(names) + 1, "__less", less)
+        both = summed(pa.concat_tables(p.cast(pieces[0].schema) for p in pieces), 2)
+        left = pc.max_element_wise(pc.subtract(both.column("__n"), both.column("__less")), 0)
+        parts.append((both.select(names), "D"))
+        parts.append((repeated(both.select(names), left), "I"))
     texts = [p.append_column(OP, pa.repeat(pa.scalar(op), p.num_rows)) for p, op in parts]
-    return Patch(pa.concat_tables(texts), overlay.names, only_inserts=len(parts) == 1)
+    return Patch(pa.concat_tables(texts), names, only_inserts=len(parts) == 1)
 
 
-def _copies(spark: SparkSession, overlay: Overlay, rows: pa.Table) -> pa.Table:
-    """How often some rows are in the table: their places in ``rows``, and the numbers."""
-    names = [f"g{i}" for i in range(len(overlay.names))]
-    sought = rows.rename_columns(names).append_column("__i", pa.array(range(rows.num_rows)))
-    frame = spark.createDataFrame(sought)
-    old = at(spark, overlay.pin.source, overlay.pin.version, overlay.names)
-    same = F.lit(True)
-    for name, other in zip(overlay.names, names, strict=True):
-        same = same & old[quoted(name)].eqNullSafe(frame[other])
-    joined = old.join(F.broadcast(frame), same)
-    return joined.groupBy("__i").agg(F.count(F.lit(1)).alias("__n")).toArrow()
+def _constant(rows: pa.Table, value: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.int64()), rows.num_rows)
 
 
 def view_part(
@@ -195,8 +195,16 @@ def apply_view(spark: SparkSession, part: Part, made: dict[str, int | None]) -> 
 
 
 def _there(spark: SparkSession, source: Source) -> bool:
-    """Whether the table is still the one that the transaction saw."""
-    return is_same(spark, source)
+    """Whether the table is still the one that the transaction saw. Only a log that is not there
+    says that it is gone: one that cannot be read just now is another matter, and raises."""
+    try:
+        return tip(spark, source).table_id == source.table_id
+    except Exception:
+        folder = source.local_path
+        log = f"{folder or source.location}/_delta_log"
+        if os.path.isdir(log) if folder is not None else jvm.exists(spark, log):
+            raise
+        return False
 
 
 def _version_of(spark: SparkSession, source: Source, app_id: str, number: int) -> int | None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 
 from viewkeeper.algebra.changes.signed import plus
 from viewkeeper.algebra.nodes import ADDED, NEW, REMOVED, Query, Select, Table
 from viewkeeper.algebra.scalars import Col, Const, call
 from viewkeeper.algebra.walk import tables
 from viewkeeper.compiled import Compiled
-from viewkeeper.engine.lookups import SMALL_TABLE, Lookups, Place
+from viewkeeper.engine.keyed import rows_with
+from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.overlay import COME, GONE, Overlay, writable
 from viewkeeper.engine.refresh import (
     Situation,
@@ -28,11 +27,10 @@ from viewkeeper.engine.refresh import (
 )
 from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.vector import Pin
-from viewkeeper.lake import lookup, stores
-from viewkeeper.lake.arrow import WEIGHT, UnusualError, arrow_schema, repeated, summed
+from viewkeeper.lake import stores
+from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated, summed
 from viewkeeper.lake.feeds import Feed
 from viewkeeper.lake.lanes import OP, Patch
-from viewkeeper.lake.sources import at, quoted
 from viewkeeper.plan.groups import net_rows
 from viewkeeper.plan.present import signed_change
 from viewkeeper.records import Record
@@ -172,41 +170,6 @@ def store_overlay(state: State, impact: ViewImpact) -> Overlay | None:
     whole = whole.filter(pc.not_equal(whole.column(GONE), whole.column(COME)))
     made = Overlay(pin, fields, whole)
     return None if made.empty else made
-
-
-def rows_with(spark: SparkSession, pin: Pin, sought: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows of a table that have the keys of some rows; NULL equals NULL."""
-    names = [f.name for f in pin.columns]
-    found = lookup.files(pin.source, pin.version)
-    if found is not None and found.rows <= SMALL_TABLE:
-        try:
-            rows = lookup.read(found, names, {}, SMALL_TABLE)
-            if rows is not None:
-                schema = arrow_schema(pin.columns)
-                wanted = sought.select(list(keys)).cast(pa.schema([schema.field(k) for k in keys]))
-                return _with_keys(rows, wanted, keys)
-        except UnusualError:
-            pass
-    frame = at(spark, pin.source, pin.version, names)
-    if not keys:
-        return frame.toArrow()
-    others = [f"g{i}" for i in range(len(keys))]
-    taken = spark.createDataFrame(sought.select(list(keys)).rename_columns(others)).distinct()
-    same = F.lit(True)
-    for name, other in zip(keys, others, strict=True):
-        same = same & frame[quoted(name)].eqNullSafe(taken[other])
-    return frame.join(F.broadcast(taken), same, "left_semi").toArrow()
-
-
-def _with_keys(rows: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.Table:
-    def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
-        columns = [["NaN" if v != v else v for v in table.column(k).to_pylist()] for k in keys]
-        return list(zip(*columns, strict=True))
-
-    if not keys:
-        return rows
-    those = set(tuples(wanted))
-    return rows.filter(pa.array([t in those for t in tuples(rows)], pa.bool_()))
 
 
 # ── constraints ──

@@ -12,15 +12,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
-from viewkeeper.engine.overlay import COME, GONE, Overlay, writable
+from viewkeeper.engine.overlay import COME, COPIES, GONE, Overlay, writable
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import UnknownColumnError, suggestion
-from viewkeeper.lake.arrow import arrow_schema, repeated
+from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated
+from viewkeeper.lake.lanes import OP
 from viewkeeper.lake.sources import quoted
 from viewkeeper.transactions.errors import RowError, UnsupportedTableError
 
 _TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 _DEFAULT = "CURRENT_DEFAULT"
+_RESERVED = {GONE, COME, COPIES, OP, WEIGHT, "__n", "__less"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def target(name: str, pin: Pin, own: Iterable[str]) -> Target:
         raise _refused(name, "it belongs to viewkeeper", "Change the tables that the view reads.")
     for f in fields:
         kind = f.metadata
+        if f.name.lower() in _RESERVED:
+            raise _refused(name, f"its column {f.name} has a name that viewkeeper uses itself")
         if "delta.generationExpression" in kind:
             raise _refused(name, f"its column {f.name} is generated")
         if any(k.startswith("delta.identity") for k in kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -67,18 +68,18 @@ def apply_table(spark: SparkSession, journal: Journal, entry: Entry, part: Part)
     for _ in range(_TRIES):
         if not _there(spark, source):
             return None
-        stamp_txn = lanes.last_transaction(spark, source, journal.app_id)
-        if stamp_txn >= entry.number:
-            return _version_of(spark, source, journal.app_id, entry.number)
+        done = _done_at(spark, source, journal.app_id, entry.number, head["base"])
+        if done is not None:
+            return done
         now = pinned(spark, source)
-        try:
-            patch = _patch(spark, now, part)
-            if not patch.rows.num_rows:
-                lane = "touch"
-            elif patch.only_inserts:
-                lane = "append"
-            else:
-                lane = "native" if patch.rows.num_rows <= _NATIVE_ROWS else "merge"
+        patch = _patch(spark, now, part)
+        if not patch.rows.num_rows:
+            lane = "touch"
+        elif patch.only_inserts:
+            lane = "append"
+        else:
+            lane = "native" if patch.rows.num_rows <= _NATIVE_ROWS else "merge"
+        with contextlib.suppress(ConflictError):
             stores.apply(
                 spark,
                 source,
@@ -89,14 +90,24 @@ def apply_table(spark: SparkSession, journal: Journal, entry: Entry, part: Part)
                 metadata={"transaction": entry.id, "entry": entry.number},
                 expected=None if patch.only_inserts else now.version,
             )
-        except ConflictError:
-            continue
-    if lanes.last_transaction(spark, source, journal.app_id) >= entry.number:
-        return _version_of(spark, source, journal.app_id, entry.number)
     raise ConflictError(
         f"other writers of {head['name']} always came first",
         hint="The transaction is in the journal; keeper.recover() goes on with it.",
     )
+
+
+def _done_at(
+    spark: SparkSession, source: Source, app_id: str, number: int, base: int
+) -> int | None:
+    """The version of the commit that has the entry; it comes after the one the entry began on."""
+    for one in history.backwards(spark, source, version(spark, source)):
+        if one.version <= base:
+            return None
+        if one.transaction(app_id) == number:
+            return one.version
+    if lanes.last_transaction(spark, source, app_id) >= number:  # the log was cleaned meanwhile
+        return base + 1
+    return None
 
 
 def _patch(spark: SparkSession, now: Pin, part: Part) -> Patch:
@@ -205,13 +216,3 @@ def _there(spark: SparkSession, source: Source) -> bool:
         if os.path.isdir(log) if folder is not None else jvm.exists(spark, log):
             raise
         return False
-
-
-def _version_of(spark: SparkSession, source: Source, app_id: str, number: int) -> int | None:
-    for one in history.backwards(spark, source, version(spark, source)):
-        found = one.transaction(app_id)
-        if found == number:
-            return one.version
-        if 0 <= found < number:
-            return None
-    return None

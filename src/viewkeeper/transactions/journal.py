@@ -88,11 +88,21 @@ class Journal:
 
     def last(self) -> int:
         """The number of the newest entry; 0 is none."""
-        return max(0, lanes.last_transaction(self.spark, self.source, _ENTRIES))
+        return self._newest(_ENTRIES)
 
     def done(self) -> int:
         """The newest entry that is finished, as are all before it."""
-        return max(0, lanes.last_transaction(self.spark, self.source, _DONE))
+        return self._newest(_DONE)
+
+    def _newest(self, app: str) -> int:
+        """The newest number of a kind; it is in one of the last commits."""
+        for one in history.backwards(self.spark, self.source, version(self.spark, self.source)):
+            found = one.transaction(app)
+            if found >= 0:
+                return found
+            if one.version == 0:
+                return 0
+        return max(0, lanes.last_transaction(self.spark, self.source, app))
 
     def mark(self) -> tuple[int, int]:
         """Changes whenever a transaction begins or ends to be written; none is, if both are

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from viewkeeper.engine.overlay import counted_rows
 from viewkeeper.frontend import DuplicateOutputColumnError
 from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.sources import quoted
 from viewkeeper.records import InvalidQueryError
 from viewkeeper.transactions import reading
 from viewkeeper.transactions.errors import RowError, StatementError
@@ -118,7 +119,8 @@ def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
         return InsertRows(into, rows_from(given, into))
     named = {into.field(c).name: c for c in given.columns}
     items = [
-        cast(f"`{named[f.name]}`" if f.name in named else into.default(f), f) + f" AS `{f.name}`"
+        cast(quoted(named[f.name]) if f.name in named else into.default(f), f)
+        + f" AS {quoted(f.name)}"
         for f in into.fields
     ]
     frame = given.selectExpr(*items)
@@ -146,7 +148,9 @@ def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: 
             hint=f"Give {', '.join(columns)}.",
         )
     places = {name: f"`__c{i}`" for i, name in enumerate(columns)}
-    items = [cast(places.get(f.name, into.default(f)), f) + f" AS `{f.name}`" for f in into.fields]
+    items = [
+        cast(places.get(f.name, into.default(f)), f) + f" AS {quoted(f.name)}" for f in into.fields
+    ]
     names = selected(f"__c{i}" for i in range(len(given)))
     sql = f"SELECT {', '.join(items)} FROM ({s.query}\n) AS `__q` ({names})"
     return InsertQuery(into, _read(spark, sql, text))

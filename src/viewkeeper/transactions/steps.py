@@ -6,7 +6,7 @@ that it finds. The rest of the papers' composition is in ``engine.overlay``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -117,16 +117,18 @@ def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
     """INSERT of what the user gave: rows, or a DataFrame, by the names of its columns."""
     if not isinstance(given, DataFrame):
         return InsertRows(into, rows_from(given, into))
-    named = {into.field(c).name: c for c in given.columns}
-    items = [
-        cast(quoted(named[f.name]) if f.name in named else into.default(f), f)
-        + f" AS {quoted(f.name)}"
-        for f in into.fields
-    ]
+    items = _items(into, {into.field(c).name: quoted(c) for c in given.columns})
     frame = given.selectExpr(*items)
     if is_local(given):
         return InsertRows(into, fitted(asked(frame.toArrow, "the DataFrame"), into))
     return InsertQuery(into, read_query(spark, frame, f"INSERT INTO {into.name}"))
+
+
+def _items(into: Target, given: Mapping[str, str]) -> list[str]:
+    """All columns of a table, from expressions for some of them, in SQL."""
+    return [
+        f"{cast(given.get(f.name) or into.default(f), f)} AS {quoted(f.name)}" for f in into.fields
+    ]
 
 
 def is_local(frame: DataFrame) -> bool:

@@ -122,7 +122,7 @@ class Transactions:
             try:
                 outcome = self._evaluate(transaction, show=True)
             except StaleError as stale:
-                self.host.refresh([stale.record.label])
+                self.host.refresh([stale.record.name])
                 continue
             return preview_of(self.spark, outcome, transaction.labels)
         raise conflict()
@@ -140,7 +140,7 @@ class Transactions:
                 try:
                     outcome = self._evaluate(transaction)
                 except StaleError as stale:
-                    self.host.refresh([stale.record.label])
+                    self.host.refresh([stale.record.name])
                     continue
                 if self.moved(outcome.state):
                     continue

@@ -223,7 +223,9 @@ class Transaction:
         for name in found.sources.values():
             pin = state.pin(name)
             self.reads[pin.source.name] = pin.version
-        return self._spark.createDataFrame(state.rows(found), schema=found.definition.schema)
+        schema = found.definition.schema
+        rows = state.rows(found).rename_columns(schema.names)
+        return self._spark.createDataFrame(rows, schema=schema)
 
     def preview(self) -> Preview:
         """What would change in every table and immediate view, and what would become of every

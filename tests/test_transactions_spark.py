@@ -172,7 +172,7 @@ def test_the_papers_safe_transactions(keeper: vk.Keeper) -> None:
     make(keeper, "r2", "x INT, z STRING", "(1, 'p'), (1, 'q')")
     keeper.add_constraint(
         "counts",
-        "SELECT id, a FROM bank.r1 x WHERE a <> (SELECT count(*) FROM bank.r2 y WHERE y.x = x.id)",
+        "SELECT id, a FROM bank.r1 u WHERE a <> (SELECT count(*) FROM bank.r2 v WHERE v.x = u.id)",
     )
     keeper.add_constraint(
         "sizes", "ALWAYS (SELECT (SELECT sum(a) FROM bank.r1) = (SELECT count(*) FROM bank.r2))"

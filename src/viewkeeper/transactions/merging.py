@@ -70,7 +70,7 @@ class MergeStep:
 
     def _views(self, own: SparkSession, target: DataFrame, source: pa.Table) -> None:
         target.createOrReplaceTempView("__vk_target")
-        schema = StructType(self.schema.fields).add(_ROW, "long")
+        schema = StructType(list(self.schema.fields)).add(_ROW, "long")
         own.createDataFrame(source, schema=schema).createOrReplaceTempView("__vk_source")
 
     def _rows(self, own: SparkSession, kind: str) -> pa.Table | None:

@@ -298,3 +298,56 @@ def test_bad_input(keeper: vk.Keeper) -> None:
     )
     assert table(keeper, "strict") == before + Counter([(3, None)])
     keeper.drop_view("bank.v")
+
+
+def test_other_writers(keeper: vk.Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the entry: evaluated again. After it: both changes stand, and the view catches up."""
+    from viewkeeper.transactions.journal import Journal
+
+    spark = keeper.spark
+    make(keeper, "o", "a INT, b STRING", "(1, 'x'), (1, 'x'), (2, 'y'), (3, 'z')")
+    counts = "SELECT a, count(*) AS n FROM bank.o GROUP BY a"
+    keeper.create_view("bank.counts", counts, maintain="immediate")
+    evaluate, add = keeper._transactions._evaluate, Journal.add
+    done = []
+
+    def evaluate_late(*args: Any, **options: Any) -> Any:
+        found = evaluate(*args, **options)
+        if not done:
+            done.append("between")
+            spark.sql("INSERT INTO bank.o VALUES (2, 'late')")
+        return found
+
+    monkeypatch.setattr(keeper._transactions, "_evaluate", evaluate_late)
+    with keeper.transaction() as t:
+        t.delete("bank.o", "a = 2")
+    monkeypatch.undo()
+    assert done and table(keeper, "o") == Counter({(1, "x"): 2, (3, "z"): 1})
+    assert bag(spark.table("bank.counts")) == Counter([(1, 2), (3, 1)])
+
+    def add_early(*args: Any) -> Any:
+        made = add(*args)
+        spark.sql("INSERT INTO bank.o VALUES (1, 'x'), (5, 'new')")
+        spark.sql("DELETE FROM bank.o WHERE a = 3")
+        return made
+
+    monkeypatch.setattr(Journal, "add", add_early)
+    with keeper.transaction() as t:
+        t.delete("bank.o", "a IN (1, 3)")
+        t.insert("bank.o", [(1, "x"), (6, "six")])
+    monkeypatch.undo()
+    after = Counter({(1, "x"): 2, (5, "new"): 1, (6, "six"): 1})
+    assert table(keeper, "o") == after, "one of three is taken, what came stays"
+    assert keeper.recover() == 0
+    keeper.refresh()
+    assert bag(spark.table("bank.counts")) == bag(spark.sql(counts))
+
+    def decided() -> None:
+        with keeper.transaction() as t:
+            (row,) = t.read("SELECT count(*) AS n FROM bank.o").collect()
+            spark.sql("INSERT INTO bank.o VALUES (7, 'meanwhile')")
+            t.insert("bank.o", [(row.n, "counted")])
+
+    fails("CONFLICT", decided)
+    assert table(keeper, "o") == after + Counter([(7, "meanwhile")])
+    keeper.drop_view("bank.counts")

@@ -116,6 +116,7 @@ def test_commands(keeper: vk.Keeper, capsys: Any, tmp_path: Path) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url, log = f"http://127.0.0.1:{server.server_port}/", tmp_path / "changes.jsonl"
     actions = ["--on", f"live.rows=cat >> {log}", "--webhook", f"live.rows={url}"]
+    keeper.refresh()
     run(keeper, capsys, "serve", "--rounds", "1", *actions)
     keeper._subscriptions._all.clear()
     keeper.spark.sql("INSERT INTO live.t VALUES ('served', 1)")

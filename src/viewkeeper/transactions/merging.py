@@ -17,7 +17,7 @@ from viewkeeper.lake.sources import at, quoted
 from viewkeeper.transactions.errors import StatementError
 from viewkeeper.transactions.reading import Clause, Merge
 from viewkeeper.transactions.state import Reading, State, read_query
-from viewkeeper.transactions.steps import Find, asked, fitted, same_columns
+from viewkeeper.transactions.steps import Find, asked, fitted, local_rows, same_columns
 from viewkeeper.transactions.targets import Target, cast, selected
 
 _ROW, _CLAUSE, _COPIES = "__row", "__clause", "__copies"
@@ -28,7 +28,7 @@ class MergeStep:
     """A MERGE, read."""
 
     target: Target
-    source: Reading
+    source: Reading | pa.Table
     schema: StructType
     merge: Merge
     text: str
@@ -36,7 +36,7 @@ class MergeStep:
     def run(self, state: State) -> None:
         same_columns(self, state)
         name = self.target.pin.source.name
-        rows = state.rows(self.source)
+        rows = self.source if isinstance(self.source, pa.Table) else state.rows(self.source)
         rows = rows.rename_columns(self.schema.names)
         rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
         with jvm.own_session(state.spark, {}) as own:
@@ -184,8 +184,8 @@ def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeSte
         raise StatementError("MERGE without a WHEN clause", text=text, hint="Add WHEN MATCHED ….")
     schema = asked(lambda: spark.sql(f"SELECT * FROM {s.source}").schema, text)
     names = selected(schema.names)
-    source = read_query(spark, f"SELECT {names} FROM {s.source}", text)
-    made = MergeStep(into, source, schema, s, text)
+    sql = f"SELECT {names} FROM {s.source}"
+    made = MergeStep(into, _source(spark, sql, text), schema, s, text)
     made.analyse(spark)
     return made
 
@@ -218,3 +218,8 @@ def _last(name: str) -> str:
     if text.endswith("`"):
         return text[text.rindex("`", 0, -1) :]
     return text.rsplit(".", 1)[-1]
+
+
+def _source(spark: SparkSession, sql: str, text: str) -> Reading | pa.Table:
+    rows = local_rows(spark, sql)
+    return read_query(spark, sql, text) if rows is None else rows

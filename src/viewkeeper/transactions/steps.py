@@ -155,7 +155,16 @@ def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: 
     ]
     names = selected(f"__c{i}" for i in range(len(given)))
     sql = f"SELECT {', '.join(items)} FROM ({s.query}\n) AS `__q` ({names})"
+    rows = asked(lambda: local_rows(spark, sql), text)
+    if rows is not None:
+        return InsertRows(into, fitted(rows, into))
     return InsertQuery(into, _read(spark, sql, text))
+
+
+def local_rows(spark: SparkSession, sql: str) -> pa.Table | None:
+    """The rows of a query that reads no table; None for one that does."""
+    frame = spark.sql(sql)
+    return frame.toArrow() if is_local(frame) else None
 
 
 def delete_step(spark: SparkSession, s: reading.Delete, find: Find, text: str) -> Step:

@@ -49,6 +49,7 @@ def test_later_statements_see_earlier_ones(keeper: vk.Keeper) -> None:
         t.insert("bank.r", [(5, "five"), (1, "x")])
         t.sql("INSERT INTO bank.s SELECT a, b FROM bank.r WHERE a IN (1, 5)")
         t.delete("bank.r", "a = 1")
+        t.sql("INSERT INTO bank.s SELECT (SELECT count(*) FROM bank.r WHERE a = 1), 'left'")
         t.insert("bank.r", [{"b": "x", "a": 1}])
         t.update("bank.r", {"a": "a + 1", "b": "concat(b, '!')"}, where="a = 5")
         t.sql("UPDATE bank.s AS u SET b = 'n' || u.a WHERE a = (SELECT max(a) - 1 FROM bank.r)")
@@ -61,8 +62,8 @@ def test_later_statements_see_earlier_ones(keeper: vk.Keeper) -> None:
         before = table(keeper, "r")
     assert before == Counter({(1, "x"): 3, (2, None): 1, (None, "z"): 1}), "nothing before the end"
     assert table(keeper, "r") == Counter([(1, "x"), (2, None), (None, "z"), (6, "five!")])
-    assert table(keeper, "s") == Counter({(1, "x"): 4, (5, "n5"): 1})
-    assert t.report is not None and t.report.tables == {"bank.r": (1, 2), "bank.s": (5, 0)}
+    assert table(keeper, "s") == Counter({(1, "x"): 4, (5, "n5"): 1, (0, "left"): 1})
+    assert t.report is not None and t.report.tables == {"bank.r": (1, 2), "bank.s": (6, 0)}
 
 
 def test_an_exception_leaves_everything(keeper: vk.Keeper) -> None:

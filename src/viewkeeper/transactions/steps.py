@@ -132,9 +132,12 @@ def _items(into: Target, given: Mapping[str, str]) -> list[str]:
 
 
 def is_local(frame: DataFrame) -> bool:
-    """Whether a frame reads no table."""
-    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    return all(str(leaves.apply(i).nodeName()) in _LOCAL for i in range(leaves.size()))
+    """Whether a frame reads no table, neither in its plan nor in a subquery of an expression."""
+    plan = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    return bool(plan.subqueriesAll().isEmpty()) and all(
+        str(leaves.apply(i).nodeName()) in _LOCAL for i in range(leaves.size())
+    )
 
 
 def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: str) -> Step:

@@ -161,7 +161,7 @@ def ended(child: int) -> int:
     [
         (8, False),
         pytest.param(100, False, marks=pytest.mark.slow),
-        pytest.param(100, True, marks=pytest.mark.slow),
+        pytest.param(40, True, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork beside pytest's own threads

@@ -19,8 +19,8 @@ import pytest
 from transaction_worker import POINTS, RECOVERY
 
 WORKER = str(Path(__file__).parent / "transaction_worker.py")
-DEFAULT = ("after_first_table",)  # the others are long runs
-pytestmark = pytest.mark.spark
+# long runs; the journal alone is killed without Spark in test_journal_crash.py
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 class Examiner:
@@ -74,10 +74,7 @@ def killed(lake: Path, point: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
 
 
-@pytest.mark.parametrize(
-    "point",
-    [pytest.param(p, marks=[] if p in DEFAULT else pytest.mark.slow) for p in POINTS],
-)
+@pytest.mark.parametrize("point", POINTS)
 def test_killed_in_a_transaction(examiner: Examiner, tmp_path: Path, point: str) -> None:
     lake = tmp_path / "lake"
     shutil.copytree(examiner.template, lake)
@@ -85,7 +82,6 @@ def test_killed_in_a_transaction(examiner: Examiner, tmp_path: Path, point: str)
     examiner.look(lake, POINTS[point].left)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", RECOVERY)
 def test_killed_in_recovery(examiner: Examiner, tmp_path: Path, point: str) -> None:
     lake = tmp_path / "lake"
@@ -95,7 +91,6 @@ def test_killed_in_recovery(examiner: Examiner, tmp_path: Path, point: str) -> N
     examiner.look(lake, "new")
 
 
-@pytest.mark.slow
 def test_killed_at_random_moments(examiner: Examiner, tmp_path: Path) -> None:
     """One lake, one process after the other; VIEWKEEPER_KILLS says how many."""
     lake = tmp_path / "lake"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField
 
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake.arrow import WEIGHT, UnusualError, arrow_schema, can_group, repeated, summed
@@ -59,12 +59,14 @@ class Overlay:
 
     def inserted(self, rows: pa.Table) -> Overlay:
         """After rows were put in; each counts as often as it stands there."""
-        return self._with(rows, GONE, 0, COME, 1)
+        added = _numbered(_numbered(counted_rows(rows, self.fields), GONE, 0), COME, 1)
+        whole = pa.concat_tables([self.rows, added.cast(self.rows.schema)])
+        return Overlay(self.pin, self.fields, _settled(summed(whole, 2)))
 
     def deleted(self, rows: pa.Table) -> Overlay:
         """After rows were taken away: every copy that the state so far has of each."""
-        counted = _summed(_numbered(rows, self.fields, COPIES, 1), 1)
-        both = _summed(
+        counted = summed(_numbered(counted_rows(rows, self.fields), COPIES, 1), 1)
+        both = summed(
             pa.concat_tables(
                 [
                     self.rows.append_column(COPIES, _constant(self.rows.num_rows, 0)),
@@ -76,17 +78,10 @@ class Overlay:
         gone, come, found = (both.column(c) for c in (GONE, COME, COPIES))
         hit = pc.greater(found, 0)
         more = pc.subtract(found, come)  # the copies that are not of this transaction's making
-        width = len(self.fields)
         made = both.select(self.names)
         made = made.append_column(GONE, pc.if_else(hit, pc.add(gone, more), gone))
         made = made.append_column(COME, pc.if_else(hit, 0, come))
-        assert made.num_columns == width + 2
         return Overlay(self.pin, self.fields, _settled(made))
-
-    def _with(self, rows: pa.Table, a: str, m: int, b: str, n: int) -> Overlay:
-        added = _numbered(_numbered(rows, self.fields, a, m), None, b, n)
-        whole = pa.concat_tables([self.rows, added.cast(self.rows.schema)])
-        return Overlay(self.pin, self.fields, _settled(_summed(whole, 2)))
 
     # ── what it comes to ──
 
@@ -110,7 +105,7 @@ class Overlay:
 
     def of_columns(self, columns: Sequence[str]) -> pa.Table:
         """The change of some columns, netted."""
-        return _summed(self.change.select([*columns, WEIGHT]), 1)
+        return summed(self.change.select([*columns, WEIGHT]), 1)
 
     def patch(self) -> Patch:
         """What is to be done to the table at its version."""
@@ -155,7 +150,7 @@ class Overlay:
             return rows
         then = rows.append_column(WEIGHT, _constant(rows.num_rows, 1))
         change = change.select([*columns, WEIGHT]).cast(then.schema)
-        now = _summed(pa.concat_tables([then, change]), 1)
+        now = summed(pa.concat_tables([then, change]), 1)
         return repeated(now.select(list(columns)), now.column(WEIGHT)).cast(rows.schema)
 
 
@@ -170,19 +165,11 @@ def counted_rows(rows: pa.Table, fields: Sequence[StructField]) -> pa.Table:
     return rows.rename_columns(schema.names).cast(schema)
 
 
-def struct(fields: Sequence[StructField]) -> StructType:
-    """The columns as Spark's type; each may be NULL."""
-    return StructType([StructField(f.name, f.dataType) for f in fields])
-
-
 def _counted(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field(GONE, pa.int64())).append(pa.field(COME, pa.int64()))
 
 
-def _numbered(
-    rows: pa.Table, fields: Sequence[StructField] | None, name: str, number: int
-) -> pa.Table:
-    rows = rows if fields is None else counted_rows(rows, fields)
+def _numbered(rows: pa.Table, name: str, number: int) -> pa.Table:
     return rows.append_column(name, _constant(rows.num_rows, number))
 
 
@@ -197,10 +184,6 @@ def _between(counted: pa.Table, fields: Sequence[StructField]) -> pa.Table:
 def _settled(rows: pa.Table) -> pa.Table:
     """Without the rows that come as often as they go."""
     return rows.filter(pc.not_equal(rows.column(GONE), rows.column(COME))).combine_chunks()
-
-
-def _summed(rows: pa.Table, numbers: int) -> pa.Table:
-    return summed(rows, numbers)
 
 
 def _constant(rows: int, value: int) -> pa.Array:

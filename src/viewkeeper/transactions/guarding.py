@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Row
@@ -70,7 +69,7 @@ def add_constraint(
             if rows:
                 raise ConstraintViolation(name, rows, present=True)
             holds = Constraint.of({**made.as_dict(), "holds_at": _versions(state, compiled)})
-            part = Part("constraint", {"name": name, "record": _plain(holds)})
+            part = Part("constraint", {"name": name, "record": plain(holds)})
             entry = manager.journal.add(number, [part])
             if entry is not None:
                 manager.carry_out(entry)
@@ -129,15 +128,12 @@ def version_of(pin: Pin) -> dict[str, object]:
     return {"id": pin.source.table_id, "version": pin.version}
 
 
-def _plain(constraint: Constraint) -> dict[str, object]:
+def plain(constraint: Constraint) -> dict[str, object]:
     """What JSON gives back as it was."""
     found = constraint.as_dict()
     found["columns"] = [list(c) for c in constraint.columns]
     found["reads"] = list(constraint.reads)
     return found
-
-
-plain = _plain
 
 
 # ── explaining ──
@@ -202,9 +198,3 @@ def explain_constraint(manager: Transactions, constraint: Constraint) -> Constra
         tuple(checked),
         tuple(texts),
     )
-
-
-__all__: Sequence[str] = (
-    "ConstraintExplanation", "add_constraint", "drop_constraint", "explain_constraint", "plain",
-    "present_violations", "unknown", "version_of",
-)  # fmt: skip

@@ -120,13 +120,6 @@ class State:
             else overlay.frame(spark, names)
         )
 
-    def with_overlays(self, overlays: Mapping[str, Overlay]) -> State:
-        """The same with more that is done: the stores of views."""
-        made = State(self.spark, self.vector.known, self.pins)
-        made.vector = self.vector
-        made.overlays = {**self.overlays, **overlays}
-        return made
-
 
 def too_large(what: str) -> TooLargeError:
     """A change that does not fit on the driver."""

@@ -5,7 +5,8 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch bench-choice bench-graph test-long
+.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch
+.PHONY: bench-choice bench-graph test-long bench-constraint bank
 
 env: $(STAMP)
 
@@ -68,6 +69,12 @@ bench-graph: java env  ## twenty views in three levels
 
 bench-tpch: java env  ## the 22 TPC-H queries as views at scale 1: full against refresh
 	$(PY) tools/bench_tpch.py --scale 1
+
+bench-constraint: java env  ## a foreign key on 10 million rows: by the change against in full
+	$(PY) tools/bench_constraint.py --rows 10000000
+
+bank: java env  ## 2,000 random transfers from 4 processes: no money is made or lost
+	$(PY) tools/bank.py --processes 4 --transfers 2000
 
 bench-compile: env  ## how long changes take to compile
 	$(PY) tools/bench_compile.py

@@ -82,7 +82,6 @@ def run(
     refresh: Refresh, store: Bag, new: State, changes: Changes, lookups: bool = False
 ) -> tuple[Bag, Bag]:
     """The store after the refresh, and the view's signed change as a bag of (row, weight)."""
-    assert refresh.change is not None
     tables: State = {**new, "#store": store}
     reader = Lookups(tables, changes)
     for step in refresh.computes:

@@ -17,7 +17,6 @@ from viewkeeper.algebra.walk import postorder
 from viewkeeper.errors import EvaluationError, UnsupportedScalarError
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.finish import INTEGERS, decimal
-from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.pushdown import push_down
 from viewkeeper.plan.shapes import store_of
@@ -63,8 +62,6 @@ def _check(name: str, definition: Any, old: Any, new: Any) -> str:
     shape = store_of(q)
     if not names:
         return "no change of the columns used"
-    if isinstance(shape, GroupStore) and shape.has_top:
-        return "the first of stored groups"
     stored, signed = run(shape.refresh(names), al.evaluate(shape.build(), before), after, changes)
     built = al.evaluate(shape.build(), after)
     if isinstance(shape, (BagStore, TopStore)):

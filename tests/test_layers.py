@@ -60,6 +60,7 @@ LAYERS = [
     "home",
     "jars",
     "session",
+    "transactions",
     "keeper",
     ".",
     "cli_output",
@@ -69,6 +70,7 @@ LAYERS = [
     "doctor",
     "demo",
     "cli_status",
+    "cli_active",
     "cli",
 ]
 

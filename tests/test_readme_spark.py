@@ -45,7 +45,15 @@ def test_each_link_leads_somewhere() -> None:
 
 
 def test_each_error_of_the_keeper_is_in_the_guide() -> None:
-    for name in ("keeper", "session", "cli_verify", "lake.errors", "frontend", "recursive"):
+    for name in (
+        "keeper",
+        "session",
+        "cli_verify",
+        "cli_active",
+        "lake.errors",
+        "frontend",
+        "recursive",
+    ):
         importlib.import_module(f"viewkeeper.{name}")
     classes = [ViewKeeperError]
     for c in classes:

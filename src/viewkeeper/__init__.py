@@ -12,10 +12,24 @@ from viewkeeper.errors import ViewKeeperError
 
 if TYPE_CHECKING:
     from viewkeeper.keeper import Keeper, connect
+    from viewkeeper.lake.errors import ConflictError
     from viewkeeper.records import RefreshReport
+    from viewkeeper.transactions.constraints import foreign_key, key
+    from viewkeeper.transactions.errors import ConstraintViolation
 
-__all__ = ["Keeper", "RefreshReport", "ViewKeeperError", "connect"]
-_HOMES = {"Keeper": "keeper", "connect": "keeper", "RefreshReport": "records"}
+__all__ = [
+    "ConflictError", "ConstraintViolation", "Keeper", "RefreshReport", "ViewKeeperError", "connect",
+    "foreign_key", "key",
+]  # fmt: skip
+_HOMES = {
+    "Keeper": "keeper",
+    "connect": "keeper",
+    "RefreshReport": "records",
+    "ConflictError": "lake.errors",
+    "ConstraintViolation": "transactions.errors",
+    "foreign_key": "transactions.constraints",
+    "key": "transactions.constraints",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper import cli_active
 from viewkeeper.cli_output import document, error_document, table
 from viewkeeper.cli_progress import Progress, watch
 from viewkeeper.errors import ViewKeeperError
@@ -40,6 +41,7 @@ class Answer:
     value: Any
     text: str
     code: int = OK
+    shown: bool = False  # it has printed all there is
 
 
 def main(argv: Sequence[str] | None = None, keeper: Keeper | None = None) -> int:
@@ -69,7 +71,7 @@ def main(argv: Sequence[str] | None = None, keeper: Keeper | None = None) -> int
         return _failed(e, args)
     finally:
         logging.disable(before)
-    if args.json:
+    if args.json and not answer.shown:
         print(document(answer.value))
     elif answer.text:
         print(answer.text)
@@ -134,7 +136,9 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
 def _create(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
     sql = args.sql if args.sql is not None else _text_of(args.file)
     with progress.doing(f"creating {args.name}"):
-        report = keeper.create_view(args.name, sql, refresh=args.refresh, replace=args.replace)
+        report = keeper.create_view(
+            args.name, sql, refresh=args.refresh, maintain=args.maintain, replace=args.replace
+        )
         rows = report.inserted
     text = f"{report.view}: created with {rows:,} rows in {report.seconds:.2f} s"
     return Answer(report.as_dict(), text)
@@ -229,6 +233,27 @@ def _doctor(args: argparse.Namespace, keeper: Keeper | None, progress: Progress)
     return Answer(value, "\n".join(map(str, found)), OK if doctor.healthy(found) else FAILED)
 
 
+def _constraint(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    with progress.doing("looking at the constraints"):
+        return Answer(*cli_active.constraint(args, keeper))
+
+
+def _check(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    with progress.doing("checking"):
+        value, text, well = cli_active.check(args, keeper)
+    return Answer(value, text, OK if well else FAILED)
+
+
+def _watch(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    cli_active.watch(args, keeper)
+    return Answer(None, "", shown=True)
+
+
+def _serve(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    cli_active.serve(args, keeper)
+    return Answer(None, "", shown=True)
+
+
 # ── arguments ──
 
 
@@ -269,6 +294,7 @@ def _parser() -> argparse.ArgumentParser:
     query.add_argument("--sql", help="the query")
     query.add_argument("--file", metavar="F", help="a file with the query; - is stdin")
     create.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
+    create.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
     create.add_argument("--replace", action="store_true", help="replace a view of this name")
 
     refresh = command("refresh", _refresh, "bring views up to their sources; by default all")
@@ -314,6 +340,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="a younger store may belong to a view in the making (default 600)",
     )
+    runs = {"constraint": _constraint, "check": _check, "watch": _watch, "serve": _serve}
+    cli_active.add_arguments(command, runs)
     return parser
 
 

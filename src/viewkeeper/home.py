@@ -63,7 +63,10 @@ class Home:
                 self._tables[name] = find(self.spark, full)
             except UnknownTableError:
                 self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
-                empty = self.spark.createDataFrame([], columns)
+                pairs = (c.split() for c in columns.split(", "))
+                empty = self.spark.range(0).selectExpr(
+                    *(f"CAST(NULL AS {t}) AS {n}" for n, t in pairs)
+                )
                 try:
                     made = stores.create(self.spark, full, empty, metadata={"table": name})
                 except ConflictError:  # another process made it

@@ -47,6 +47,19 @@ from viewkeeper.records import (
 )
 from viewkeeper.session import check_classic, lake_of, local_session, sync
 from viewkeeper.statements import read_statement
+from viewkeeper.transactions.checking import Violation, check
+from viewkeeper.transactions.constraints import Constraint, Form
+from viewkeeper.transactions.guarding import (
+    ConstraintExplanation,
+    add_constraint,
+    drop_constraint,
+    explain_constraint,
+)
+from viewkeeper.transactions.guarding import unknown as unknown_constraint
+from viewkeeper.transactions.manager import Host, Transactions
+from viewkeeper.transactions.snapshot import Snapshot, snapshot
+from viewkeeper.transactions.subscriptions import Subscription, Subscriptions, ViewChange
+from viewkeeper.transactions.transaction import Transaction
 
 
 def connect(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Keeper:
@@ -95,7 +108,10 @@ class Keeper:
         self._sources: dict[str, Source] = {}
         self._definitions = Definitions(spark, self._sources)
         self._readers: dict[str, str] = {}  # views shown in the catalog: id to name
+        self._transactions = Transactions(self._host())
+        self._subscriptions = Subscriptions(self._host())
         self._sync()
+        self._transactions.recover()
 
     @property
     def spark(self) -> SparkSession:
@@ -140,8 +156,9 @@ class Keeper:
         refresh : "auto", "incremental" or "full"
             How it is refreshed: as the cost model says; never in full (fails here if the query
             cannot be kept incrementally); always in full.
-        maintain : "deferred"
-            When: by ``refresh()``.
+        maintain : "deferred" or "immediate"
+            When: by ``refresh()``; or together with each transaction that changes what the view
+            reads, and by ``refresh()`` for what other writers did.
         replace : bool
             Whether a view of this name may be there; it stays until the new one is complete.
 
@@ -162,6 +179,8 @@ class Keeper:
                 f"{name} cannot be kept incrementally: {compiled.blocked}",
                 hint='Create it with refresh="full" or "auto", or take this part out of the query.',
             )
+        if maintain == "immediate":
+            self._check_immediate(name, compiled, refresh)
         sql = query if isinstance(query, str) else self._text_of(name, compiled)
         catalog, schema = self._current()
         identity = uuid.uuid4().hex
@@ -231,10 +250,10 @@ class Keeper:
             return
         record = self._record(name)
         users = [r.label for r in records.values() if record.store in r.reads]
+        guards = self._transactions.constraints().values()
+        users += [f"the constraint {c.name}" for c in guards if record.store in c.reads]
         if users:
-            raise ViewInUseError(
-                f"{name} is read by {', '.join(users)}", hint="Drop these views first."
-            )
+            raise ViewInUseError(f"{name} is read by {', '.join(users)}", hint="Drop these first.")
         self.spark.sql(f"DROP VIEW IF EXISTS {record.name}")
         self._home.remove(record.name)
         self._drop_store(record)
@@ -285,7 +304,7 @@ class Keeper:
         names = [name] if isinstance(name, str) else list(name or ())
         insisted = {self._full_name(n) for n in names}
         wanted = self._with_upstream(names)
-        vector = Vector(self.spark, self._sources)
+        vector = self._vector(wanted)
         records = {r.name: r for r in wanted}
         needs = {r.name: [u.name for u in self._upstream(r)] for r in wanted}
         lock = threading.Lock()
@@ -310,6 +329,7 @@ class Keeper:
         done, failed = in_order(list(records), needs, one)
         reports = list(done.values())
         self._log([r for r in reports if r.lane != "none"], start)
+        self._deliver()
         if failed:
             told = {
                 n: _upstream_failed(records[n]) if isinstance(e, SkippedError) else e
@@ -327,10 +347,144 @@ class Keeper:
             insist = "incremental"
         return refresh(self.spark, record, compiled, vector, insist)
 
+    # ── transactions ──
+
+    def transaction(self) -> Transaction:
+        """Changes of several tables, all or nothing: committed at the end of the block.
+
+        Constraints are checked before anything is written; immediate views change with it.
+
+        Examples
+        --------
+        >>> with keeper.transaction() as t:                               # doctest: +SKIP
+        ...     t.insert("orders", [(1, "ann")])
+        ...     t.delete("carts", "owner = 'ann'")
+        """
+        self._sync()
+        return self._transactions.begin()
+
+    def add_constraint(self, name: str, query: str | Form) -> Constraint:
+        """Adds a constraint: a query that must stay empty.
+
+        Parameters
+        ----------
+        name : str
+        query : str, or ``vk.key(…)``, or ``vk.foreign_key(…)``
+            The query of violations; or ``ALWAYS (SELECT …)``, a query of one truth value.
+
+        Raises
+        ------
+        ConstraintViolation
+            When the present data violates it.
+
+        Examples
+        --------
+        >>> keeper.add_constraint("paid", "SELECT * FROM orders WHERE due < 0")  # doctest: +SKIP
+        >>> keeper.add_constraint("k", vk.key("orders", "id"))            # doctest: +SKIP
+        """
+        self._sync()
+        return add_constraint(self._transactions, name, query)
+
+    def drop_constraint(self, name: str, *, if_exists: bool = False) -> None:
+        """Drops a constraint.
+
+        Examples
+        --------
+        >>> keeper.drop_constraint("paid")                                # doctest: +SKIP
+        """
+        drop_constraint(self._transactions, name, if_exists=if_exists)
+
+    def constraints(self) -> list[Constraint]:
+        """All constraints.
+
+        Examples
+        --------
+        >>> [(c.name, c.given) for c in keeper.constraints()]             # doctest: +SKIP
+        """
+        self._sync()
+        self._transactions.recover()
+        return list(self._transactions.constraints().values())
+
+    def check(self, name: str | None = None) -> list[Violation]:
+        """Looks for violations of one constraint, or of all, that came around viewkeeper.
+
+        Only what changed since the last check is evaluated. Each violation names the commit.
+
+        Examples
+        --------
+        >>> for violation in keeper.check():                              # doctest: +SKIP
+        ...     print(violation)
+        """
+        self._sync()
+        if name is not None and name not in self._transactions.constraints():
+            raise unknown_constraint(self._transactions, name)
+        return check(self._transactions, name)
+
+    def snapshot(self, *tables: str) -> Snapshot:
+        """Several tables and views at one moment, between two transactions.
+
+        Examples
+        --------
+        >>> moment = keeper.snapshot("orders", "items")                   # doctest: +SKIP
+        >>> moment.sql("SELECT count(*) FROM orders JOIN items USING (id)")  # doctest: +SKIP
+        """
+        self._sync()
+        return snapshot(self._transactions, tables)
+
+    def recover(self) -> int:
+        """Finishes transactions that a process could not carry to the end; how many these were.
+
+        Connecting, refreshing and committing do it by themselves.
+
+        Examples
+        --------
+        >>> keeper.recover()                                              # doctest: +SKIP
+        """
+        self._sync()
+        return self._transactions.recover()
+
+    # ── active queries ──
+
+    def on_change(
+        self, view: str, callback: Callable[[ViewChange], Any], name: str | None = None
+    ) -> Subscription:
+        """Calls back with each change of a view: ∇ and Δ of each refresh or commit.
+
+        There is no call without a net change. Changes by other processes are told at this one's
+        next refresh, commit or ``poll()``.
+
+        Parameters
+        ----------
+        view : str
+        callback : callable
+            Gets a change: ``view``, ``version``, ``removed`` and ``added`` (DataFrames).
+        name : str, optional
+            Keeps the position in the lake. The first change is then the whole view (``snapshot``
+            is true), and another process that uses the name goes on where the last one ended. A
+            change is told again if the process ended before its callback returned.
+
+        Examples
+        --------
+        >>> keeper.on_change("v", lambda change: change.added.show())     # doctest: +SKIP
+        """
+        self._sync()
+        return self._subscriptions.add(self._record(view), callback, name)
+
+    def poll(self) -> int:
+        """Tells subscribers what other processes changed; how many changes there were.
+
+        Examples
+        --------
+        >>> keeper.poll()                                                 # doctest: +SKIP
+        """
+        self._sync()
+        return self._subscriptions.deliver()
+
     # ── looking ──
 
-    def explain(self, name_or_sql: str) -> Explanation:
-        """How a view, or a query that is not yet one, is kept: operator by operator, and why.
+    def explain(self, name_or_sql: str) -> Explanation | ConstraintExplanation:
+        """How a view, or a query that is not yet one, is kept: operator by operator, and why; or
+        how a constraint is checked.
 
         SQL: ``EXPLAIN MATERIALIZED VIEW name``, ``EXPLAIN CREATE MATERIALIZED VIEW v AS query``.
 
@@ -340,6 +494,9 @@ class Keeper:
         """
         self._sync()
         record = self._home.records().get(self._full_name_or_none(name_or_sql) or "")
+        constraint = self._transactions.constraints().get(name_or_sql)
+        if record is None and constraint is not None:
+            return explain_constraint(self._transactions, constraint)
         if record is None:
             if len(name_or_sql.split()) == 1:
                 raise self._unknown(name_or_sql)
@@ -454,6 +611,42 @@ class Keeper:
         return self.spark.createDataFrame(values, columns + ", reason STRING")
 
     # ── inside ──
+
+    def _host(self) -> Host:
+        """What transactions need of the keeper."""
+        return Host(
+            spark=lambda: self.spark,
+            home=self._home,
+            known=self._sources,
+            records=self._home.records,
+            compiled=self._compile,
+            refresh=self.refresh,
+            committed=self._deliver,
+            sync=self._sync,
+        )
+
+    def _vector(self, records: Sequence[Record]) -> Vector:
+        """The versions of all sources at one moment, with no transaction half done."""
+        names: dict[str, None] = {}
+        for record in records:
+            names |= dict.fromkeys(record.reads)
+        return self._transactions.steady(list(names), must=False)[0]
+
+    def _deliver(self) -> None:
+        """Views may have changed: tells those who asked to be told."""
+        self._subscriptions.deliver()
+
+    def _check_immediate(self, name: str, compiled: Compiled, refresh: str) -> None:
+        if refresh == "full":
+            raise InvalidOptionError(
+                f"{name} is to be immediate, and refreshed in full",
+                hint='Use refresh="auto" or "incremental".',
+            )
+        if compiled.blocked:
+            raise NotIncrementalError(
+                f"{name} cannot be kept immediately: {compiled.blocked}",
+                hint='Create it with maintain="deferred".',
+            )
 
     def _sync(self) -> None:
         """What other processes made or dropped: tables by the folder, views by the registry."""

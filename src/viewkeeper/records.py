@@ -11,7 +11,7 @@ from typing import Any
 from viewkeeper.errors import ViewKeeperError
 
 REFRESH_MODES = ("auto", "incremental", "full")
-MAINTAIN_MODES = ("deferred",)
+MAINTAIN_MODES = ("deferred", "immediate")
 
 
 class InvalidQueryError(ViewKeeperError):

@@ -19,7 +19,13 @@ from viewkeeper.plan.steps import store_leaf
 
 def since(spark: SparkSession, store: Source, shape: Store, old: int) -> DataFrame:
     """The view's columns and ``__weight``: positive for rows added since, negative for removed."""
-    now = version(spark, store)
+    return between(spark, store, shape, old, version(spark, store))
+
+
+def between(
+    spark: SparkSession, store: Source, shape: Store, old: int, now: int
+) -> DataFrame:
+    """The same between two versions of the store."""
     feed = net_change(spark, store, old, now, list(shape.columns))
     leaf = store_leaf(shape.columns)
     signed = signed_change(shape.visible(leaf), [leaf.name])

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField
 
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.walk import rebuild
+from viewkeeper.engine.overlay import Overlay
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import lookup
@@ -66,6 +67,16 @@ class Place:
 
     pin: Pin
     columns: tuple[str, ...]
+    overlay: Overlay | None = None  # what a transaction that is not committed yet does to it
+
+    def read(
+        self, found: lookup.Files, limits: Mapping[str, pa.Array], most_rows: int
+    ) -> pa.Table | None:
+        """The rows with wanted values; None if they are too many."""
+        rows = lookup.read(found, self.columns, limits, most_rows)
+        if rows is None or self.overlay is None:
+            return rows
+        return self.overlay.after(rows, self.columns, limits)
 
 
 class Lookups:
@@ -93,7 +104,7 @@ class Lookups:
             return None
         if leaf not in self._wholes:
             try:
-                rows = lookup.read(found, place.columns, {}, self.runner.most_rows)
+                rows = place.read(found, {}, self.runner.most_rows)
             except UnusualError:
                 rows = None
             made = None
@@ -124,7 +135,7 @@ class Lookups:
             if not limits:
                 return leaf
             try:
-                rows = lookup.read(found, place.columns, limits, self._most(found))
+                rows = place.read(found, limits, self._most(found))
             except UnusualError:
                 rows = None
             if rows is not None:

@@ -17,6 +17,7 @@ from viewkeeper.algebra.changes.signed import WEIGHT
 from viewkeeper.algebra.nodes import NEW, SIGNED, Query, Table
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.lookups import Lookups, Place
+from viewkeeper.engine.overlay import Overlay
 from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.sizes import row_count, store_difference
 from viewkeeper.engine.sure import kinds_of
@@ -50,6 +51,9 @@ class Situation:
     pins: dict[str, Pin]
     feeds: dict[str, Feed] = field(default_factory=dict)
     full_reason: str | None = None
+    ahead: bool = False  # the view has seen a later version of a source than this refresh
+    # what a transaction that is not committed yet does to sources, by leaf
+    overlays: dict[str, Overlay] = field(default_factory=dict)
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -91,6 +95,10 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
         if old is None or old["id"] != pin.source.table_id:
             found.full_reason = f"{pin.source.name} was replaced since the last refresh"
             return found
+        if old["version"] > pin.version:
+            found.ahead = True
+            found.feeds = {}
+            return found
         if old["version"] != pin.version:
             try:
                 found.feeds[leaf] = net_change(
@@ -122,6 +130,8 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
     choice = choose(changed, rows, found.timing, lookups=lookups)
+    if found.ahead:
+        return replace(choice, strategy="none", reason="the view was refreshed meanwhile")
     if found.full_reason:
         return replace(choice, strategy="full", reason=found.full_reason)
     if not names and wanted != "full":
@@ -152,7 +162,7 @@ def refresh(
     elif choice.strategy == "incremental":
         try:
             _incremental(spark, found, report, choice)
-        except _StoreDiffersError as e:
+        except StoreDiffersError as e:
             if record.refresh == "incremental":
                 raise NotIncrementalError(
                     f"{record.label} is kept incrementally only, and cannot be now: {e}",
@@ -160,7 +170,7 @@ def refresh(
                 ) from None
             report.strategy, report.reason = "full", str(e)
             _full(spark, found, report, replace(choice, strategy="full"))
-    elif any(old != new for old, new in found.versions.values()):
+    elif not found.ahead and any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)
         report.version = _apply(spark, found, empty, "touch", found.timing)
@@ -177,9 +187,14 @@ def refresh(
     return report
 
 
-def _metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+    """What the commit says of itself. A transaction adds one version to each table it changes."""
     sources = {
-        leaf: {"id": pin.source.table_id, "version": pin.version, "name": pin.source.name}
+        leaf: {
+            "id": pin.source.table_id,
+            "version": pin.version + (leaf in found.overlays),
+            "name": pin.source.name,
+        }
         for leaf, pin in found.pins.items()
     }
     return {
@@ -217,7 +232,7 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
             frame,
             app_id=found.record.id,
             txn=found.meta.get("refresh", 0) + 1,
-            metadata=_metadata(found, found.timing, "full"),
+            metadata=metadata_of(found, found.timing, "full"),
         )
     report.lane = "rewrite"
     before, after, shape = found.store.version, report.version, found.compiled.store
@@ -225,7 +240,7 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
     _learn(found, "full", time.perf_counter() - start, choice)
 
 
-class _StoreDiffersError(Exception):
+class StoreDiffersError(Exception):
     """The stored rows are not those that the change was computed for."""
 
 
@@ -236,36 +251,55 @@ def _incremental(
     spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice
 ) -> None:
     start = time.perf_counter()
-    shape = found.compiled.store
-    plan = shape.refresh(found.changed)
     with Runner(spark) as runner:
-        places = {}
-        for name in found.compiled.leaves:
-            places.update(_bind(runner, found, name))
-        places.update(_bind_leaf(runner, store_leaf(shape.columns), found.store))
-        lookups = Lookups(runner, places)
-        for step in plan.computes:
-            needed = step.only_if is None or _has(runner, plan.computes, step.only_if)
-            if needed:
-                result = runner.compute(lookups.reduced(step.query))
-            else:
-                result = runner.nothing(step.query)
-            runner.bind_result(step.leaf, result)
-            if step.name in plan.must_be_empty and not _is_empty(result):
-                raise _StoreDiffersError(
-                    "rows to be deleted are stored with other values: what is computed again, such"
-                    " as sums of floating point numbers, need not be the same"
-                )
-        if plan.change is not None:
-            report.sizes = _sizes(runner, plan.change)
-        report.lookups = lookups.reads
-        patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
-        report.version = _apply(spark, found, patch, lane, found.timing)
-    report.lane = lane
-    if plan.change is None:
+        made = planned(runner, found)
+        report.lookups = made.lookups
+        report.version = _apply(spark, found, made.patch, made.lane, found.timing)
+    report.lane = made.lane
+    if made.sizes is not None:
+        report.sizes = made.sizes
+    else:
         before, after, source = found.store.version, report.version, found.store.source
+        shape = found.compiled.store
         report.sizes = lambda: store_difference(spark, source, shape, before, after)
     _learn(found, "incremental", time.perf_counter() - start, choice)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An incremental refresh, computed and not yet applied."""
+
+    patch: Patch
+    lane: str
+    sizes: tuple[int, int] | None  # None: they are found when asked for
+    lookups: list[str]
+    change: Query  # the view's signed change, over leaves of the runner
+
+
+def planned(runner: Runner, found: Situation) -> Planned:
+    """Computes what an incremental refresh does to the store."""
+    shape = found.compiled.store
+    plan = shape.refresh(found.changed)
+    places = {}
+    for name in found.compiled.leaves:
+        places.update(_bind(runner, found, name))
+    places.update(bind_leaf(runner, store_leaf(shape.columns), found.store))
+    lookups = Lookups(runner, places)
+    for step in plan.computes:
+        needed = step.only_if is None or _has(runner, plan.computes, step.only_if)
+        if needed:
+            result = runner.compute(lookups.reduced(step.query))
+        else:
+            result = runner.nothing(step.query)
+        runner.bind_result(step.leaf, result)
+        if step.name in plan.must_be_empty and not _is_empty(result):
+            raise StoreDiffersError(
+                "rows to be deleted are stored with other values: what is computed again, such"
+                " as sums of floating point numbers, need not be the same"
+            )
+    sizes = None if plan.reads_store and not found.overlays else _sizes(runner, plan.change)
+    patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
+    return Planned(patch, lane, sizes, lookups.reads, plan.change)
 
 
 def _is_empty(result: Result) -> bool:
@@ -278,26 +312,37 @@ def _is_empty(result: Result) -> bool:
 def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
     """The source as it is now, and its change."""
     table, pin = found.compiled.leaves[leaf], found.pins[leaf]
-    columns = list(table.names)
     if leaf in found.changed:
-        feed = found.feeds[leaf]
-        change = Table(table.name, table.names, SIGNED)
-        if feed.local is None:
-            runner.small = False
-            assert feed.frame is not None
-            frame = jvm.move_frame(runner.spark, feed.frame)
-            runner.bind(change, frame.toDF(*columns, WEIGHT))
-        else:
-            rows = feed.local.select([*columns, FEED_WEIGHT]).rename_columns([*columns, WEIGHT])
-            runner.bind_rows(change, rows, pin.schema(columns).add(WEIGHT, "long"))
-    return _bind_leaf(runner, Table(table.name, table.names, NEW), pin)
+        bind_change(runner, table, pin, found.feeds[leaf])
+    now = Table(table.name, table.names, NEW)
+    return bind_leaf(runner, now, pin, found.overlays.get(leaf))
 
 
-def _bind_leaf(runner: Runner, leaf: Table, pin: Pin) -> dict[Table, Place]:
+def bind_change(runner: Runner, table: Table, pin: Pin, feed: Feed) -> None:
+    """The signed change of a source."""
+    columns = list(table.names)
+    change = Table(table.name, table.names, SIGNED)
+    if feed.local is None:
+        runner.small = False
+        assert feed.frame is not None
+        frame = jvm.move_frame(runner.spark, feed.frame)
+        runner.bind(change, frame.toDF(*columns, WEIGHT))
+    else:
+        rows = feed.local.select([*columns, FEED_WEIGHT]).rename_columns([*columns, WEIGHT])
+        runner.bind_rows(change, rows, pin.schema(columns).add(WEIGHT, "long"))
+
+
+def bind_leaf(
+    runner: Runner, leaf: Table, pin: Pin, overlay: Overlay | None = None
+) -> dict[Table, Place]:
+    """A table at a version, with what a transaction does to it."""
     columns = list(leaf.names)
-    runner.bind(leaf, lambda: at(runner.spark, pin.source, pin.version, columns))
+    if overlay is None:
+        runner.bind(leaf, lambda: at(runner.spark, pin.source, pin.version, columns))
+    else:
+        runner.bind(leaf, lambda: overlay.frame(runner.spark, columns))
     runner.kinds[leaf] = kinds_of(pin.schema(columns))
-    return {leaf: Place(pin, leaf.names)}
+    return {leaf: Place(pin, leaf.names, overlay)}
 
 
 def _has(runner: Runner, computes: Any, condition: tuple[str, str]) -> bool:
@@ -363,7 +408,7 @@ def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timin
         lane=lane,  # type: ignore[arg-type]
         app_id=found.record.id,
         txn=found.meta.get("refresh", 0) + 1,
-        metadata=_metadata(found, timing, "incremental"),
+        metadata=metadata_of(found, timing, "incremental"),
     )
 
 

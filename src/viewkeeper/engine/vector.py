@@ -22,9 +22,14 @@ class Pin:
     version: int
     metadata: Mapping[str, Any] = field(compare=False, hash=False)
 
+    @property
+    def columns(self) -> list[StructField]:
+        """All columns, as the log has them."""
+        return list(StructType.fromJson(json.loads(self.metadata["schemaString"])).fields)
+
     def schema(self, columns: Iterable[str]) -> StructType:
         """Some columns; each may be NULL."""
-        fields = {f.name: f for f in StructType.fromJson(json.loads(self.metadata["schemaString"]))}
+        fields = {f.name: f for f in self.columns}
         return StructType([StructField(c, fields[c].dataType) for c in columns])
 
 

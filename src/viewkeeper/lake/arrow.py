@@ -105,20 +105,54 @@ def net(change: pa.Table) -> pa.Table:
     >>> net(change).to_pylist()
     [{'a': None, '__weight': 2}]
     """
-    schema = change.schema
-    names = [name for name in schema.names if name != WEIGHT]
-    if not names:
-        total = pc.sum(change.column(WEIGHT)).as_py() or 0
-        return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
-    for i, name in enumerate(names):
-        if pa.types.is_floating(schema.field(name).type):
-            change = change.set_column(i, schema.field(name), _one_zero(change.column(name)))
+    names = [name for name in change.schema.names if name != WEIGHT]
+    return summed(change.select([*names, WEIGHT]), 1).select(change.schema.names)
+
+
+def summed(rows: pa.Table, numbers: int) -> pa.Table:
+    """One row per distinct row; the last columns are numbers, which are added up, and rows whose
+    numbers are all zero are gone.
+
+    Examples
+    --------
+    >>> rows = pa.table({"a": [1, None, 1, None], "m": [1, 1, 0, 0], "n": [0, 0, 2, -1]})
+    >>> summed(rows, 2).to_pylist()
+    [{'a': 1, 'm': 1, 'n': 2}, {'a': None, 'm': 1, 'n': -1}]
+    """
+    schema = rows.schema
+    width = len(schema.names) - numbers
+    held = schema.names[width:]
+    if not width:
+        totals = [pc.sum(rows.column(i)).as_py() or 0 for i in range(numbers)]
+        if not any(totals):
+            return schema.empty_table()
+        return pa.table([pa.array([t], pa.int64()) for t in totals], schema=schema)
+    for i in range(width):
+        if pa.types.is_floating(schema.field(i).type):
+            rows = rows.set_column(i, schema.field(i), _one_zero(rows.column(i)))
     # the names of columns may be those of Arrow's own results: group by positions instead
-    plain = change.rename_columns([str(i) for i in range(len(names))] + ["w"])
-    keys = [str(i) for i in range(len(names))]
-    grouped = plain.group_by(keys, use_threads=False).aggregate([("w", "sum")])
-    result = grouped.select([*keys, "w_sum"]).rename_columns([*names, WEIGHT]).cast(schema)
-    return result.filter(pc.not_equal(result.column(WEIGHT), 0)).combine_chunks()
+    keys = [str(i) for i in range(width)]
+    plain = rows.rename_columns([*keys, *(f"w{i}" for i in range(numbers))])
+    sums = [(f"w{i}", "sum") for i in range(numbers)]
+    grouped = plain.group_by(keys, use_threads=False).aggregate(sums)
+    grouped = grouped.select([*keys, *(f"w{i}_sum" for i in range(numbers))])
+    result = grouped.rename_columns([*schema.names[:width], *held]).cast(schema)
+    some = pc.not_equal(result.column(width), 0)
+    for i in range(1, numbers):
+        some = pc.or_(some, pc.not_equal(result.column(width + i), 0))
+    return result.filter(some).combine_chunks()
+
+
+def repeated(rows: pa.Table, times: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """Each row as often as its number says.
+
+    Examples
+    --------
+    >>> repeated(pa.table({"a": ["x", "y"]}), pa.array([2, 0])).to_pylist()
+    [{'a': 'x'}, {'a': 'x'}]
+    """
+    places = [i for i, n in enumerate(times.to_pylist()) for _ in range(n)]
+    return rows.take(pa.array(places, pa.int64()))
 
 
 def _one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:

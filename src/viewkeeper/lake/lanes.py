@@ -43,11 +43,14 @@ class Patch:
         The columns that tell rows apart, NULL being equal to NULL; none: the store is one row.
     only_inserts : bool
         Whether no key is in the store yet.
+    base : int, optional
+        The version of the table that the patch was made for; on another one it is a conflict.
     """
 
     rows: pa.Table | DataFrame
     keys: list[str]
     only_inserts: bool = False
+    base: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,9 +122,9 @@ def version_of(spark: SparkSession, source: Source, stamp: Stamp) -> int:
     return newest
 
 
-def open_native(source: Source) -> DeltaTable:
-    """The store as deltalake sees it now."""
-    return DeltaTable(source.local_path)
+def open_native(source: Source, at: int | None = None) -> DeltaTable:
+    """The store as deltalake sees it now, or at a version."""
+    return DeltaTable(source.local_path, version=at)
 
 
 def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
@@ -156,7 +159,7 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     if any(kinds[key] not in _NATIVE_KEYS for key in patch.keys):
         return merge(spark, source, patch, stamp)
     names = [field.name for field in fields]
-    table = open_native(source)
+    table = open_native(source, patch.base)
     if _has(table, stamp):
         return version_of(spark, source, stamp)
     try:

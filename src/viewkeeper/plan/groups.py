@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from viewkeeper.algebra.changes.signed import WEIGHT, minus, plus
 from viewkeeper.algebra.nodes import (
+    Anti,
     Distinct,
     Empty,
     Full,
@@ -269,9 +270,13 @@ class GroupStore:
         stored = Project(leaf, (*keys, *(Col(width + i) for i in range(n))), self.columns)
         exists = there if self.group.keys else _known(Col(width))
         before = self.visible(Select(stored, exists))
-        change = None if self.has_top else plus(self.visible(kept)) + minus(before)
+        change = plus(self.visible(kept)) + minus(before)
+        if self.has_top:  # which groups are the first depends on all
+            store, places = store_leaf(self.columns), tuple(range(width))
+            rest = Anti(store, leaf, equal_columns(places, places, store.arity))
+            change = plus(self.visible(rest + kept)) + minus(self.visible(store))
         computes = tuple(c for c in (first, groups, again) if c)
-        return Refresh(computes, Patch(rows, self.keys), change)
+        return Refresh(computes, Patch(rows, self.keys), change, reads_store=self.has_top)
 
 
 def net_rows(signed: Query) -> Query:

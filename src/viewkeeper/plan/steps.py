@@ -42,14 +42,15 @@ class Patch:
 @dataclass(frozen=True)
 class Refresh:
     """An incremental refresh: what is computed, how the store is patched, what the view's readers
-    see of it (``change``: the view's columns and a weight; weights of equal rows add up; None where
-    it is seen only in the whole store). Where a result that must be empty is not, the store cannot
-    be patched."""
+    see of it (``change``: the view's columns and a weight; weights of equal rows add up;
+    ``reads_store``: it is seen only in the whole store). Where a result that must be empty is not,
+    the store cannot be patched."""
 
     computes: tuple[Compute, ...]
     patch: Patch
-    change: Query | None
+    change: Query
     must_be_empty: tuple[str, ...] = ()
+    reads_store: bool = False
 
 
 def result(name: str, columns: tuple[str, ...]) -> Table:

@@ -1,0 +1,1 @@
+"""Transactions over several tables: statements, constraints, immediate views, and the journal."""

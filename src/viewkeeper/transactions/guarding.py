@@ -1,0 +1,200 @@
+"""Adding, dropping and explaining constraints."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from dataclasses import dataclass
+
+from pyspark.sql import Row
+
+from viewkeeper.algebra.sql import to_sql
+from viewkeeper.compiled import Compiled, compile_view
+from viewkeeper.definitions import reads
+from viewkeeper.engine.refresh import source_names
+from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.vector import Pin
+from viewkeeper.errors import suggestion
+from viewkeeper.plan.groups import net_rows
+from viewkeeper.plan.present import signed_change
+from viewkeeper.records import InvalidOptionError, NameTakenError, NotIncrementalError
+from viewkeeper.transactions.constraints import KINDS, Constraint, Form, violations_sql
+from viewkeeper.transactions.errors import ConstraintViolation, UnknownConstraintError
+from viewkeeper.transactions.journal import Part
+from viewkeeper.transactions.manager import TRIES, Transactions, conflict
+from viewkeeper.transactions.state import Reading, State
+
+MOST_SHOWN = 1_000  # offending rows that are collected
+_VERBS = {"insert": "INSERT INTO", "delete": "DELETE FROM", "both": "UPDATE of"}
+
+
+def add_constraint(
+    manager: Transactions,
+    name: str,
+    wanted: str | Form,
+) -> Constraint:
+    """Adds a constraint, if the present data has no violation."""
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidOptionError(f"{name!r} is not a name", hint="Give the constraint a name.")
+    spark = manager.spark
+    form = Form(violations_sql(wanted), wanted) if isinstance(wanted, str) else wanted
+    sql = form.sql
+    compiled = compile_view(spark, sql)
+    _check(manager, name, compiled)
+    catalog = spark.catalog
+    made = Constraint(
+        name=name,
+        id=uuid.uuid4().hex,
+        sql=sql,
+        given=form.given,
+        catalog=catalog.currentCatalog(),
+        schema=catalog.currentDatabase(),
+        created=datetime.datetime.now(datetime.timezone.utc).isoformat(),
+        columns=compiled.columns,
+        reads=reads(compiled),
+        insertions_only=form.insertions_only,
+    )
+    with manager.journal.turn():
+        for _ in range(TRIES):
+            manager.finish_all()
+            if name in manager.constraints():
+                raise NameTakenError(
+                    f"a constraint {name} is there already", hint="Drop it first, or rename this."
+                )
+            number = manager.journal.last() + 1
+            state = State(spark, manager.known)
+            rows = present_violations(state, compiled)
+            if manager.moved(state):
+                continue
+            if rows:
+                raise ConstraintViolation(name, rows, present=True)
+            holds = Constraint.of({**made.as_dict(), "holds_at": _versions(state, compiled)})
+            part = Part("constraint", {"name": name, "record": plain(holds)})
+            entry = manager.journal.add(number, [part])
+            if entry is not None:
+                manager.carry_out(entry)
+                return holds
+    raise conflict()
+
+
+def _check(manager: Transactions, name: str, compiled: Compiled) -> None:
+    if compiled.blocked:
+        raise NotIncrementalError(
+            f"the constraint {name} cannot be checked by the change: {compiled.blocked}",
+            hint="Take this part out of the query.",
+        )
+    for record in manager.host.records().values():
+        if record.store in reads(compiled) and record.maintain != "immediate":
+            raise InvalidOptionError(
+                f"the constraint {name} reads {record.label}, which is not kept immediately",
+                hint='Create the view with maintain="immediate", or write out its query.',
+            )
+
+
+def drop_constraint(manager: Transactions, name: str, *, if_exists: bool = False) -> None:
+    """Drops a constraint."""
+    manager.recover()
+    if name not in manager.constraints():
+        if if_exists:
+            return
+        raise unknown(manager, name)
+    manager.record_entry([Part("constraint", {"name": name, "record": None})])
+
+
+def unknown(manager: Transactions, name: str) -> UnknownConstraintError:
+    """No such constraint."""
+    return UnknownConstraintError(
+        f"there is no constraint {name!r}", hint=suggestion(name, manager.constraints())
+    )
+
+
+def present_violations(state: State, compiled: Compiled) -> list[Row]:
+    """The rows of a constraint's query now; the query is evaluated in full."""
+    reading = Reading(compiled.definition, compiled.query, "")
+    with Runner(state.spark) as runner:
+        query = state.bound(runner, reading)
+        rows = runner.frame(query).limit(MOST_SHOWN).toArrow()
+    made = Row(*compiled.definition.schema.names)
+    return [made(*values) for values in zip(*(c.to_pylist() for c in rows.columns), strict=True)]
+
+
+def _versions(state: State, compiled: Compiled) -> dict[str, dict[str, object]]:
+    pins = {leaf: state.pin(name) for leaf, name in source_names(compiled).items()}
+    return {leaf: version_of(pin) for leaf, pin in pins.items()}
+
+
+def version_of(pin: Pin) -> dict[str, object]:
+    """A version of a table, as it is kept."""
+    return {"id": pin.source.table_id, "version": pin.version}
+
+
+def plain(constraint: Constraint) -> dict[str, object]:
+    """What JSON gives back as it was."""
+    found = constraint.as_dict()
+    found["columns"] = [list(c) for c in constraint.columns]
+    found["reads"] = list(constraint.reads)
+    return found
+
+
+# ── explaining ──
+
+
+@dataclass(frozen=True)
+class ConstraintExplanation:
+    """How a constraint is checked; ``print`` it, or look at its fields."""
+
+    constraint: str
+    given: str
+    sql: str
+    sources: tuple[str, ...]
+    free: tuple[str, ...]  # changes that cost nothing
+    checked: tuple[str, ...]
+    check: tuple[tuple[str, str], ...]  # the query of the check, by changed table
+
+    @property
+    def incremental(self) -> bool:
+        """Constraints always are."""
+        return True
+
+    @property
+    def strategy(self) -> str:
+        """How it is checked."""
+        return "incremental"
+
+    @property
+    def reason(self) -> str:
+        """When it is checked."""
+        return "before each transaction is committed"
+
+    def __str__(self) -> str:
+        lines = [f"constraint {self.constraint}", f"given      {self.given}"]
+        lines += [f"source     {s}" for s in self.sources]
+        lines += [f"free       {f}: cannot violate it, nothing is evaluated" for f in self.free]
+        lines += [f"checked    {c}: by the change of the query" for c in self.checked]
+        for name, text in self.check:
+            lines += [f"sql of the check when {name} changes", f"  {text}"]
+        return "\n".join(lines)
+
+
+def explain_constraint(manager: Transactions, constraint: Constraint) -> ConstraintExplanation:
+    """Which changes of which tables are checked, and how."""
+    compiled = manager.host.compiled(constraint.record)
+    names = source_names(compiled)
+    free, checked, texts = [], [], []
+    for leaf in compiled.leaves:
+        for kind in KINDS:
+            what = f"{_VERBS[kind]} {names[leaf]}"
+            if manager.proofs.untouched(constraint, compiled, {leaf: kind}):
+                free.append(what)
+            else:
+                checked.append(what)
+        texts.append((names[leaf], to_sql(net_rows(signed_change(compiled.query, [leaf])))))
+    return ConstraintExplanation(
+        constraint.name,
+        constraint.given,
+        constraint.sql,
+        tuple(names[leaf] for leaf in compiled.leaves),
+        tuple(free),
+        tuple(checked),
+        tuple(texts),
+    )

@@ -1,0 +1,265 @@
+"""Transactions of one keeper: begun, committed through the journal, and recovered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from viewkeeper.compiled import Compiled
+from viewkeeper.engine.vector import Pin, Vector
+from viewkeeper.errors import UnknownTableError
+from viewkeeper.home import Home
+from viewkeeper.lake.errors import ConflictError, NotDeltaError
+from viewkeeper.lake.sources import Source, version
+from viewkeeper.records import Record, SessionError
+from viewkeeper.transactions.applying import carry_out
+from viewkeeper.transactions.constraints import Constraint, Proofs
+from viewkeeper.transactions.errors import ConstraintViolation, TransactionError
+from viewkeeper.transactions.evaluation import Outcome, Preview, evaluate, preview_of
+from viewkeeper.transactions.impact import StaleError
+from viewkeeper.transactions.journal import Entry, Journal, Part
+from viewkeeper.transactions.shelf import Shelf
+from viewkeeper.transactions.state import State
+from viewkeeper.transactions.transaction import CommitReport, Transaction
+
+TRIES = 30
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the keeper lends."""
+
+    spark: Callable[[], SparkSession]
+    home: Home
+    known: dict[str, Source]
+    records: Callable[[], dict[str, Record]]
+    compiled: Callable[[Record], Compiled]
+    refresh: Callable[[list[str]], Any]
+    committed: Callable[[], None]  # views may have changed
+    sync: Callable[[], None]  # the catalog gets what other processes made
+
+
+class Transactions:
+    """The transactions and the constraints of one keeper."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        spark = host.spark()
+        self.journal = Journal(spark, host.home)
+        self.shelf = Shelf(spark, host.home, "constraints")
+        self.proofs = Proofs()
+        self._open = threading.local()
+
+    # ── what a transaction asks for ──
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, if it lives."""
+        spark = self.host.spark()
+        if spark.sparkContext._jsc is None:
+            raise SessionError("the Spark session has ended", hint="Connect again.")
+        return spark
+
+    @property
+    def known(self) -> dict[str, Source]:
+        return self.host.known
+
+    @property
+    def own_tables(self) -> set[str]:
+        """Tables that users do not write."""
+        return {record.store for record in self.host.records().values()}
+
+    def begin(self) -> Transaction:
+        """A new transaction; one at a time in each thread."""
+        if getattr(self._open, "transaction", None) is not None:
+            raise TransactionError(
+                "a transaction is open already in this thread",
+                hint="End it first, or go on with it: transactions are not nested.",
+            )
+        _ = self.spark
+        made = Transaction(self)
+        self._open.transaction = made
+        return made
+
+    def ended(self, transaction: Transaction) -> None:
+        """Another one may begin."""
+        if getattr(self._open, "transaction", None) is transaction:
+            self._open.transaction = None
+
+    # ── constraints and views ──
+
+    def constraints(self) -> dict[str, Constraint]:
+        """All constraints by name."""
+        return {name: Constraint.of(found) for name, found in self.shelf.all().items()}
+
+    def immediate(self) -> list[Record]:
+        """The immediate views, each after those that it reads."""
+        records = {r.store: r for r in self.host.records().values()}
+        order: dict[str, Record] = {}
+
+        def visit(record: Record) -> None:
+            if record.store not in order:
+                for store in record.reads:
+                    if store in records:
+                        visit(records[store])
+                order[record.store] = record
+
+        for record in records.values():
+            visit(record)
+        return [r for r in order.values() if r.maintain == "immediate"]
+
+    # ── the commit ──
+
+    def preview(self, transaction: Transaction) -> Preview:
+        """What a transaction would do."""
+        self.recover()
+        for _ in range(TRIES):
+            try:
+                outcome = self._evaluate(transaction, show=True)
+            except StaleError as stale:
+                self.host.refresh([stale.record.name])
+                continue
+            return preview_of(self.spark, outcome, transaction.labels)
+        raise conflict()
+
+    def commit(self, transaction: Transaction) -> CommitReport:
+        """Carries a transaction out."""
+        start = time.perf_counter()
+        _ = self.spark
+        if not transaction.steps:
+            return CommitReport(0)
+        with self.journal.turn():
+            for _ in range(TRIES):
+                self.finish_all()
+                number = self.journal.last() + 1
+                try:
+                    outcome = self._evaluate(transaction)
+                except StaleError as stale:
+                    self.host.refresh([stale.record.name])
+                    continue
+                if self.moved(outcome.state):
+                    continue
+                for verdict in outcome.violated:
+                    raise ConstraintViolation(verdict.constraint.name, verdict.rows)
+                if not outcome.written:
+                    return self._report(0, transaction, outcome, start)
+                entry = self.journal.add(number, outcome.parts)
+                if entry is None:
+                    continue
+                self.carry_out(entry)
+                report = self._report(number, transaction, outcome, start)
+                break
+            else:
+                raise conflict()
+        self.host.committed()
+        return report
+
+    def _evaluate(self, transaction: Transaction, *, show: bool = False) -> Outcome:
+        """The transaction on the tables as they are now."""
+        state = State(self.spark, self.known)
+        for name, seen in transaction.reads.items():
+            if state.pin(name).version != seen:
+                raise ConflictError(
+                    f"{name} was changed after the transaction had read it",
+                    hint="Run the transaction again.",
+                )
+        return evaluate(
+            state,
+            transaction.steps,
+            self.immediate(),
+            list(self.constraints().values()),
+            self.host.compiled,
+            self.proofs,
+            show=show,
+        )
+
+    def moved(self, state: State) -> bool:
+        """Whether a writer outside came between the look at the tables and now."""
+        pins = {pin.source.name: pin for pin in state.pins.values()}
+        return any(version(self.spark, pin.source) != pin.version for pin in pins.values())
+
+    def _report(
+        self, number: int, transaction: Transaction, outcome: Outcome, start: float
+    ) -> CommitReport:
+        labels = transaction.labels
+        return CommitReport(
+            number,
+            {labels.get(n, n): o.sizes for n, o in outcome.written.items()},
+            {v.record.label: v.sizes for v in outcome.views},
+            {v.constraint.name: v.how for v in outcome.verdicts},
+            [line for v in outcome.verdicts for line in v.lookups],
+            time.perf_counter() - start,
+        )
+
+    def record_entry(self, parts: list[Part]) -> None:
+        """An entry that changes no table, in its place among the transactions."""
+        with self.journal.turn():
+            for _ in range(TRIES):
+                self.finish_all()
+                entry = self.journal.add(self.journal.last() + 1, parts)
+                if entry is not None:
+                    self.carry_out(entry)
+                    return
+        raise conflict()
+
+    # ── recovery ──
+
+    def recover(self) -> int:
+        """Finishes transactions that are in the journal and were not carried out to the end."""
+        if not self.journal.exists or self.journal.done() >= self.journal.last():
+            return 0
+        with self.journal.turn():
+            return self.finish_all()
+
+    def finish_all(self) -> int:
+        """The same, where it is our turn; what other processes made is known from here on."""
+        self.host.sync()
+        found = self.journal.unfinished()
+        for entry in found:
+            self.carry_out(entry)
+        return len(found)
+
+    def carry_out(self, entry: Entry) -> None:
+        """Does what an entry says."""
+        carry_out(self.spark, self.journal, entry, self._register)
+
+    def _register(self, head: dict[str, Any]) -> None:
+        """A constraint is added or dropped."""
+        record = head["record"]
+        if self.shelf.all().get(head["name"]) != record:
+            self.shelf.put(head["name"], record)
+
+    # ── one moment ──
+
+    def steady(
+        self, names: Sequence[str], *, must: bool = True
+    ) -> tuple[Vector, dict[str, Pin], tuple[int, int]]:
+        """The versions of some tables between two transactions, none of them half done. Tables
+        that are gone are left out, unless they must be there."""
+        for _ in range(TRIES):
+            self.recover()
+            mark = self.journal.mark()
+            vector = Vector(self.spark, self.known)
+            pins = {}
+            for name in names:
+                try:
+                    pins[name] = vector.pin(name)
+                except (UnknownTableError, NotDeltaError):
+                    if must:
+                        raise
+            if mark[0] == mark[1] and self.journal.mark() == mark:
+                return vector, pins, mark
+        raise conflict()
+
+
+def conflict() -> ConflictError:
+    """Others always came first."""
+    return ConflictError(
+        "other writers changed the tables again and again",
+        hint="Nothing was written. Try again, or let them finish.",
+    )

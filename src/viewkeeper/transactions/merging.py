@@ -1,0 +1,225 @@
+"""MERGE INTO, as Delta does it: which rows match, which clause is theirs, what they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from viewkeeper.engine.overlay import Overlay
+from viewkeeper.lake import jvm
+from viewkeeper.lake.arrow import arrow_schema, summed
+from viewkeeper.lake.sources import at, quoted
+from viewkeeper.transactions.errors import StatementError
+from viewkeeper.transactions.reading import Clause, Merge
+from viewkeeper.transactions.state import Reading, State, read_query
+from viewkeeper.transactions.steps import Find, asked, fitted, local_rows, same_columns
+from viewkeeper.transactions.targets import Target, cast, selected
+
+_ROW, _CLAUSE, _COPIES = "__row", "__clause", "__copies"
+
+
+@dataclass(frozen=True)
+class MergeStep:
+    """A MERGE, read."""
+
+    target: Target
+    source: Reading | pa.Table
+    schema: StructType
+    merge: Merge
+    text: str
+
+    def run(self, state: State) -> None:
+        same_columns(self, state)
+        name = self.target.pin.source.name
+        rows = self.source if isinstance(self.source, pa.Table) else state.rows(self.source)
+        rows = rows.rename_columns(self.schema.names)
+        rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
+        with jvm.own_session(state.spark, {}) as own:
+            self._views(own, state.frame(own, name), rows)
+            matched = self._rows(own, "matched")
+            alone = self._rows(own, "alone")
+            missing = self._rows(own, "missing")
+        overlay = state.overlay(name)
+        if matched is not None:
+            overlay = self._changed(overlay, self._once(matched), "matched")
+        if alone is not None:
+            overlay = self._changed(overlay, alone, "alone")
+        if missing is not None:
+            new = missing.select([f"n{i}" for i in range(len(self.target.fields))])
+            overlay = overlay.inserted(fitted(new, self.target))
+        state.put(overlay)
+
+    def analyse(self, spark: SparkSession) -> None:
+        """Lets Spark look at each clause."""
+        pin = self.target.pin
+        with jvm.own_session(spark, {}) as own:
+            empty = arrow_schema(self.schema.fields).empty_table()
+            empty = empty.append_column(_ROW, pa.array([], pa.int64()))
+            self._views(own, at(own, pin.source, pin.version, self.target.columns), empty)
+            for kind in ("matched", "alone", "missing"):
+                text = self._sql(kind)
+                if text is not None:
+                    asked(lambda text=text: own.sql(text), self.text)  # type: ignore[misc]
+
+    # ── the three queries ──
+
+    def _views(self, own: SparkSession, target: DataFrame, source: pa.Table) -> None:
+        target.createOrReplaceTempView("__vk_target")
+        schema = StructType(list(self.schema.fields)).add(_ROW, "long")
+        own.createDataFrame(source, schema=schema).createOrReplaceTempView("__vk_source")
+
+    def _rows(self, own: SparkSession, kind: str) -> pa.Table | None:
+        text = self._sql(kind)
+        return None if text is None else asked(lambda: own.sql(text).toArrow(), self.text)
+
+    def _clauses(self, kind: str) -> list[Clause]:
+        return [c for c in self.merge.clauses if c.kind == kind]
+
+    def _sql(self, kind: str) -> str | None:
+        clauses = self._clauses(kind)
+        if not clauses:
+            return None
+        t = f"__vk_target AS {self.merge.alias or _last(self.merge.table)}"
+        s_name = self.merge.source_alias or _last(self.merge.source)
+        s = f"__vk_source AS {s_name}"
+        fields = self.target.fields
+        whens = " ".join(
+            f"WHEN ({c.condition or 'true'}\n) THEN {i}" for i, c in enumerate(clauses)
+        )
+        items = [f"CASE {whens} END AS {_CLAUSE}"]
+        alias = self.merge.alias or _last(self.merge.table)
+        for i, f in enumerate(fields):
+            old = f"{alias}.{quoted(f.name)}" if kind != "missing" else self.target.default(f)
+            if kind != "missing":
+                items.append(f"{old} AS o{i}")
+            values = [(j, self._value(c, f.name, s_name)) for j, c in enumerate(clauses)]
+            texts = [f"WHEN {j} THEN {cast(v, f)}" for j, v in values if v is not None]
+            case = f"CASE {_CLAUSE} {' '.join(texts)} ELSE {cast(old, f)} END" if texts else old
+            items.append(f"{cast(case, f)} AS n{i}")
+        if kind == "matched":
+            items.append(f"{s_name}.{_ROW} AS {_ROW}")
+            tables = f"{t} JOIN {s} ON ({self.merge.on}\n)"
+        elif kind == "missing":
+            tables = f"{s} LEFT ANTI JOIN {t} ON ({self.merge.on}\n)"
+        else:
+            tables = f"{t} LEFT ANTI JOIN {s} ON ({self.merge.on}\n)"
+        return (
+            f"SELECT * FROM (SELECT {', '.join(items)} FROM {tables}) WHERE {_CLAUSE} IS NOT NULL"
+        )
+
+    def _value(self, c: Clause, column: str, s: str) -> str | None:
+        """What a column becomes by a clause; None: what it was, or its default."""
+        if c.action == "delete":
+            return None
+        if c.values is None:
+            given = {n.lower(): n for n in self.schema.names}
+            found = given.get(column.lower())
+            return None if found is None else f"{s}.{quoted(found)}"
+        return next((e for n, e in c.values if n.lower() == column.lower()), None)
+
+    # ── what they come to ──
+
+    def _once(self, rows: pa.Table) -> pa.Table:
+        """Each row of the target with the one row of the source that matches it."""
+        width = len(self.target.fields)
+        old = [f"o{i}" for i in range(width)]
+        ones = pa.array([1] * rows.num_rows, pa.int64())
+        pairs = rows.select([*old, _ROW]).append_column(_COPIES, ones)
+        pairs = summed(pairs, 1)  # each pair of rows once
+        ones = pa.array([1] * pairs.num_rows, pa.int64())
+        each = summed(pairs.select(old).append_column(_COPIES, ones), 1)
+        if each.num_rows == pairs.num_rows:
+            return rows
+        clauses = self._clauses("matched")
+        if len(clauses) > 1 or clauses[0].action != "delete" or clauses[0].condition:
+            raise StatementError(
+                f"several rows of the source match one row of {self.target.name}",
+                text=self.text,
+                hint="Make the source's rows distinct in the columns of the ON condition.",
+            )
+        seen: set[Any] = set()
+        kept = []
+        for i, row in enumerate(pairs.select(old).to_pylist()):
+            key = tuple(row.values())
+            if key not in seen:
+                seen.add(key)
+                kept.append(i)
+        first = pairs.take(pa.array(kept, pa.int64()))
+        counts = first.column(_COPIES).to_pylist()
+        places = [i for i, n in enumerate(counts) for _ in range(n)]
+        taken = first.select(old).take(pa.array(places, pa.int64()))
+        return taken.append_column(_CLAUSE, pa.array([0] * taken.num_rows, pa.int32()))
+
+    def _changed(self, overlay: Overlay, rows: pa.Table, kind: str) -> Overlay:
+        width = len(self.target.fields)
+        old = rows.select([f"o{i}" for i in range(width)])
+        overlay = overlay.deleted(fitted(old, self.target))
+        updates = {i for i, c in enumerate(self._clauses(kind)) if c.action == "update"}
+        mask = pa.array([c in updates for c in rows.column(_CLAUSE).to_pylist()], pa.bool_())
+        if updates:
+            new = rows.filter(mask).select([f"n{i}" for i in range(width)])
+            overlay = overlay.inserted(fitted(new, self.target))
+        return overlay
+
+
+def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeStep:
+    """MERGE INTO table USING source ON condition WHEN …."""
+    into = find(s.table)
+    allowed = {"matched": ("update", "delete"), "alone": ("update", "delete")}
+    for c in s.clauses:
+        if c.action not in allowed.get(c.kind, ("insert",)):
+            raise StatementError(
+                f"WHEN {c.kind.upper()} … THEN {c.action.upper()} is no clause of MERGE",
+                text=text,
+                hint="Matched rows are updated or deleted, others inserted.",
+            )
+        for name, _ in c.values or ():
+            into.field(name)
+    if not s.clauses:
+        raise StatementError("MERGE without a WHEN clause", text=text, hint="Add WHEN MATCHED ….")
+    schema = asked(lambda: spark.sql(f"SELECT * FROM {s.source}").schema, text)
+    names = selected(schema.names)
+    sql = f"SELECT {names} FROM {s.source}"
+    made = MergeStep(into, _source(spark, sql, text), schema, s, text)
+    made.analyse(spark)
+    return made
+
+
+def clauses_of(
+    matched: Mapping[str, str] | str | None,
+    delete: str | None,
+    insert: Mapping[str, str] | str | None,
+) -> tuple[Clause, ...]:
+    """The clauses of ``Transaction.merge``."""
+    found: list[Clause] = []
+    if delete is not None:
+        found.append(Clause("matched", "delete", None if delete == "*" else delete))
+    if matched is not None:
+        found.append(Clause("matched", "update", None, _pairs(matched)))
+    if insert is not None:
+        found.append(Clause("missing", "insert", None, _pairs(insert)))
+    return tuple(found)
+
+
+def _pairs(given: Mapping[str, str] | str) -> tuple[tuple[str, str], ...] | None:
+    return None if isinstance(given, str) else tuple(given.items())
+
+
+def _last(name: str) -> str:
+    """The last part of a name; a source that is a query has the name ``__s``."""
+    text = name.strip()
+    if text.startswith("("):
+        return "__s"
+    if text.endswith("`"):
+        return text[text.rindex("`", 0, -1) :]
+    return text.rsplit(".", 1)[-1]
+
+
+def _source(spark: SparkSession, sql: str, text: str) -> Reading | pa.Table:
+    rows = local_rows(spark, sql)
+    return read_query(spark, sql, text) if rows is None else rows

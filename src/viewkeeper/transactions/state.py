@@ -1,0 +1,134 @@
+"""The tables as a transaction sees them: each at one version, with what was done to it so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.simplify.rewrite import simplify
+from viewkeeper.algebra.walk import tables
+from viewkeeper.compiled import read_definition
+from viewkeeper.engine.lookups import Lookups, Place
+from viewkeeper.engine.overlay import Overlay
+from viewkeeper.engine.refresh import bind_leaf
+from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.vector import Pin, Vector
+from viewkeeper.frontend import Definition
+from viewkeeper.lake.sources import Source, at
+from viewkeeper.plan.prune import prune
+from viewkeeper.transactions.errors import StatementError, TooLargeError
+
+MOST_ROWS = 1_000_000  # of a statement, on the driver
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A query that a statement asks: its rows are taken in the state that the statement finds."""
+
+    definition: Definition
+    query: Query
+    text: str
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The SQL name of each Delta table, by leaf."""
+        refs = self.definition.sources
+        used = {leaf.name for leaf in tables(self.query)}
+        return {n: r.sql for n, r in refs.items() if r.provider == "delta" and n in used}
+
+
+def read_query(spark: SparkSession, query: str | DataFrame, text: str) -> Reading:
+    """Reads a query; ``text`` is what the user wrote of it."""
+    definition = read_definition(spark, query)
+    if definition.query is None:
+        raise StatementError(
+            f"the rows of this statement cannot be found: {definition.unsupported}",
+            text=text,
+            hint="Compute them first, and give them to insert() as rows or a DataFrame.",
+        )
+    return Reading(definition, prune(simplify(definition.query)), text)
+
+
+class State:
+    """Pinned tables, and what a transaction did to them."""
+
+    def __init__(
+        self, spark: SparkSession, known: dict[str, Source], pins: Mapping[str, Pin] | None = None
+    ) -> None:
+        self.spark = spark
+        self.vector = Vector(spark, known)
+        self.pins: dict[str, Pin] = dict(pins or {})
+        self.overlays: dict[str, Overlay] = {}
+
+    def pin(self, name: str) -> Pin:
+        """The version at which the transaction sees a table; ``name`` in any form."""
+        if name not in self.pins:
+            found = self.vector.pin(name)
+            place = found.source.location  # a table may have several names
+            same = [pin for pin in self.pins.values() if pin.source.location == place]
+            self.pins[name] = same[0] if same else found
+        return self.pins[name]
+
+    def overlay(self, name: str) -> Overlay:
+        """What was done to a table."""
+        pin = self.pin(name)
+        return self.overlays.get(pin.source.name) or Overlay.of(pin)
+
+    def put(self, overlay: Overlay) -> None:
+        """After a statement."""
+        self.overlays[overlay.pin.source.name] = overlay
+
+    @property
+    def changed(self) -> dict[str, Overlay]:
+        """The tables that do not stay as they are."""
+        return {name: o for name, o in self.overlays.items() if not o.empty}
+
+    def rows(self, reading: Reading) -> pa.Table:
+        """The rows of a query, in the state so far."""
+        with Runner(self.spark, most_rows=MOST_ROWS) as runner:
+            query = self.bound(runner, reading)
+            found = runner.compute(query).rows
+        if found is None:
+            raise too_large(f"more than {MOST_ROWS:,} rows")
+        return found
+
+    def bound(self, runner: Runner, reading: Reading) -> Query:
+        """A query over the leaves of a runner, looked up as far as that is a gain."""
+        places: dict[Table, Place] = {}
+        names = reading.sources
+        for leaf in tables(reading.query):
+            if leaf.name in names:
+                pin = self.pin(names[leaf.name])
+                overlay = self.changed.get(pin.source.name)
+                places.update(bind_leaf(runner, leaf, pin, overlay))
+            else:
+                runner.bind(leaf, self.spark.table(reading.definition.sources[leaf.name].sql))
+        return Lookups(runner, places).reduced(reading.query)
+
+    def frame(self, spark: SparkSession, name: str) -> DataFrame:
+        """A table in the state so far."""
+        pin = self.pin(name)
+        overlay = self.changed.get(pin.source.name)
+        names = [f.name for f in pin.columns]
+        return (
+            at(spark, pin.source, pin.version, names)
+            if overlay is None
+            else overlay.frame(spark, names)
+        )
+
+
+def too_large(what: str) -> TooLargeError:
+    """A change that does not fit on the driver."""
+    return TooLargeError(
+        f"the transaction changes {what}",
+        hint="Split it; or load the rows with Spark, then keeper.refresh() and keeper.check().",
+    )
+
+
+def moved(pin: Pin, version: int) -> Pin:
+    """The same table at another version."""
+    return replace(pin, version=version)

@@ -1,0 +1,219 @@
+"""The statements of a transaction: each is read when it is given, and done when it is needed.
+
+A statement that is done changes the state: R ← (R ∸ removed) ⊎ added, both evaluated in the state
+that it finds. The rest of the papers' composition is in ``engine.overlay``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.engine.overlay import counted_rows
+from viewkeeper.frontend import DuplicateOutputColumnError
+from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.sources import quoted
+from viewkeeper.records import InvalidQueryError
+from viewkeeper.transactions import reading
+from viewkeeper.transactions.errors import RowError, StatementError
+from viewkeeper.transactions.state import Reading, State, read_query
+from viewkeeper.transactions.targets import Target, cast, rows_from, selected
+
+Find = Callable[[str], Target]
+_LOCAL = ("LocalRelation", "LogicalRDD", "Range", "OneRowRelation")
+
+
+class Step(Protocol):
+    """A statement, read."""
+
+    @property
+    def target(self) -> Target:
+        """The table that it changes."""
+
+    def run(self, state: State) -> None:
+        """Does it."""
+
+
+def same_columns(step: Step, state: State) -> None:
+    """The columns of the table must be those for which the statement was read."""
+    pin = state.pin(step.target.pin.source.name)
+    old = step.target.pin
+    if (
+        pin.source.table_id != old.source.table_id
+        or pin.metadata["schemaString"] != (old.metadata["schemaString"])
+    ):
+        raise ConflictError(
+            f"{step.target.name} was replaced, or got other columns, during the transaction",
+            hint="Run the transaction again.",
+        )
+
+
+@dataclass(frozen=True)
+class InsertRows:
+    """Rows that are known."""
+
+    target: Target
+    rows: pa.Table
+
+    def run(self, state: State) -> None:
+        same_columns(self, state)
+        state.put(state.overlay(self.target.pin.source.name).inserted(self.rows))
+
+
+@dataclass(frozen=True)
+class InsertQuery:
+    """The rows of a query."""
+
+    target: Target
+    reading: Reading
+
+    def run(self, state: State) -> None:
+        same_columns(self, state)
+        rows = fitted(state.rows(self.reading), self.target)
+        state.put(state.overlay(self.target.pin.source.name).inserted(rows))
+
+
+@dataclass(frozen=True)
+class Change:
+    """Rows of the table taken away, and others put in for them: DELETE, UPDATE. The reading has the
+    table's columns, and after them those that are set."""
+
+    target: Target
+    reading: Reading
+    places: tuple[int, ...] | None = None  # where a column's new value is; None: deleted
+
+    def run(self, state: State) -> None:
+        same_columns(self, state)
+        found = state.rows(self.reading)
+        found = found.rename_columns([str(i) for i in range(found.num_columns)])
+        old = fitted(found.select([str(i) for i in range(len(self.target.fields))]), self.target)
+        overlay = state.overlay(self.target.pin.source.name).deleted(old)
+        if self.places is not None:
+            new = found.select([str(i) for i in self.places])
+            overlay = overlay.inserted(fitted(new, self.target))
+        state.put(overlay)
+
+
+def fitted(rows: pa.Table, into: Target) -> pa.Table:
+    """Rows in the types of a table's columns."""
+    try:
+        return counted_rows(rows, into.fields)
+    except pa.ArrowException as error:
+        raise RowError(
+            f"rows that do not fit {into.name}: {str(error).splitlines()[0]}",
+            hint="Cast the columns to the table's types.",
+        ) from error
+
+
+# ── reading ──
+
+
+def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
+    """INSERT of what the user gave: rows, or a DataFrame, by the names of its columns."""
+    if not isinstance(given, DataFrame):
+        return InsertRows(into, rows_from(given, into))
+    items = _items(into, {into.field(c).name: quoted(c) for c in given.columns})
+    frame = given.selectExpr(*items)
+    if is_local(given):
+        return InsertRows(into, fitted(asked(frame.toArrow, "the DataFrame"), into))
+    return InsertQuery(into, read_query(spark, frame, f"INSERT INTO {into.name}"))
+
+
+def _items(into: Target, given: Mapping[str, str]) -> list[str]:
+    """All columns of a table, from expressions for some of them, in SQL."""
+    return [
+        f"{cast(given.get(f.name) or into.default(f), f)} AS {quoted(f.name)}" for f in into.fields
+    ]
+
+
+def is_local(frame: DataFrame) -> bool:
+    """Whether a frame reads no table, neither in its plan nor in a subquery of an expression."""
+    plan = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    return bool(plan.subqueriesAll().isEmpty()) and all(
+        str(leaves.apply(i).nodeName()) in _LOCAL for i in range(leaves.size())
+    )
+
+
+def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: str) -> Step:
+    """INSERT INTO table [(columns)] query."""
+    into = find(s.table)
+    given = asked(lambda: spark.sql(s.query).columns, text)
+    columns = [into.field(c).name for c in s.columns] if s.columns is not None else into.columns
+    if s.by_name:
+        columns = [into.field(c).name for c in given]
+    if len(given) != len(columns):
+        raise RowError(
+            f"{into.name} gets {len(columns)} columns, the query has {len(given)}",
+            hint=f"Give {', '.join(columns)}.",
+        )
+    places = {name: f"`__c{i}`" for i, name in enumerate(columns)}
+    items = [
+        cast(places.get(f.name, into.default(f)), f) + f" AS {quoted(f.name)}" for f in into.fields
+    ]
+    names = selected(f"__c{i}" for i in range(len(given)))
+    sql = f"SELECT {', '.join(items)} FROM ({s.query}\n) AS `__q` ({names})"
+    rows = asked(lambda: local_rows(spark, sql), text)
+    if rows is not None:
+        return InsertRows(into, fitted(rows, into))
+    return InsertQuery(into, _read(spark, sql, text))
+
+
+def local_rows(spark: SparkSession, sql: str) -> pa.Table | None:
+    """The rows of a query that reads no table; None for one that does."""
+    frame = spark.sql(sql)
+    return frame.toArrow() if is_local(frame) else None
+
+
+def delete_step(spark: SparkSession, s: reading.Delete, find: Find, text: str) -> Step:
+    """DELETE FROM table WHERE condition."""
+    into = find(s.table)
+    sql = f"SELECT {selected(into.columns)} FROM {_named(s.table, s.alias)}"
+    return Change(into, _read(spark, sql + _where(s.where), text))
+
+
+def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -> Step:
+    """UPDATE table SET column = expression WHERE condition."""
+    into = find(s.table)
+    sets = [(into.field(name), expression) for name, expression in s.values]
+    places = {f.name: i for i, f in enumerate(into.fields)}
+    if len({f.name for f, _ in sets}) < len(sets):
+        raise StatementError("a column is set twice", text=text, hint="Set each column once.")
+    items = [f"{cast(e, f)} AS `__set{i}`" for i, (f, e) in enumerate(sets)]
+    width = len(into.fields)
+    places |= {f.name: width + i for i, (f, _) in enumerate(sets)}
+    columns = ", ".join([selected(into.columns), *items])
+    sql = f"SELECT {columns} FROM {_named(s.table, s.alias)}" + _where(s.where)
+    order = tuple(places[f.name] for f in into.fields)
+    return Change(into, _read(spark, sql, text), order)
+
+
+def _named(table: str, alias: str | None) -> str:
+    return table if alias is None else f"{table} AS {alias}"
+
+
+def _where(condition: str | None) -> str:
+    return "" if condition is None else f" WHERE ({condition}\n)"
+
+
+def _read(spark: SparkSession, sql: str, text: str) -> Reading:
+    try:
+        return read_query(spark, sql, text)
+    except (InvalidQueryError, DuplicateOutputColumnError) as error:
+        raise StatementError(error.what, text=text, hint="Check the names and types in it.") from (
+            error
+        )
+
+
+def asked(ask: Callable[[], Any], text: str) -> Any:
+    """Spark's answer, with its complaints turned into ours."""
+    try:
+        return ask()
+    except (AnalysisException, ParseException) as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise StatementError(first, text=text, hint="Check the names and types in it.") from error

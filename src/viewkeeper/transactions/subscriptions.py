@@ -1,0 +1,210 @@
+"""Active queries: whoever asks is told of each change of a view, and of nothing else.
+
+Each commit of a view's store is one change. It is told if it is not empty; the position behind it
+is kept with the subscription's name, so another process goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from viewkeeper.engine import changes
+from viewkeeper.engine.runner import Runner
+from viewkeeper.errors import UnknownTableError, ViewKeeperError
+from viewkeeper.lake import jvm
+from viewkeeper.lake.arrow import WEIGHT, repeated
+from viewkeeper.lake.errors import LostHistoryError
+from viewkeeper.lake.sources import Source, at, find, quoted, version
+from viewkeeper.plan.steps import store_leaf
+from viewkeeper.records import Record
+from viewkeeper.transactions.manager import Host
+from viewkeeper.transactions.shelf import Shelf
+
+
+class CallbackError(ViewKeeperError):
+    """A callback of ``on_change`` raised; the views themselves are changed."""
+
+    code = "CALLBACK_FAILED"
+
+
+@dataclass(frozen=True)
+class ViewChange:
+    """One change of a view.
+
+    Attributes
+    ----------
+    view : str
+    version : int
+        The version of the view's store that has the change.
+    removed, added : DataFrame
+        ∇ and Δ: no row is in both.
+    snapshot : bool
+        Whether this is the whole view, the beginning of a subscription that has a name.
+    """
+
+    view: str
+    version: int
+    removed: DataFrame
+    added: DataFrame
+    snapshot: bool = False
+
+
+Callback = Callable[[ViewChange], Any]
+
+
+@dataclass
+class Subscription:
+    """Somebody who is told of a view's changes, until ``cancel()``."""
+
+    view: str
+    full_name: str
+    callback: Callback
+    name: str | None
+    store: str = ""  # the store and its version up to which all was told
+    version: int = -1
+    active: bool = True
+
+    def cancel(self) -> None:
+        """No more changes are told; the position of a name stays.
+
+        Examples
+        --------
+        >>> keeper.on_change("v", print).cancel()                         # doctest: +SKIP
+        """
+        self.active = False
+
+
+class Subscriptions:
+    """All subscriptions of one keeper."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.shelf = Shelf(host.spark(), host.home, "subscriptions")
+        self._all: list[Subscription] = []
+        self._busy = threading.Lock()
+
+    def add(self, record: Record, callback: Callback, name: str | None) -> Subscription:
+        """Begins to tell; with a name, from where it ended, or else with the whole view."""
+        made = Subscription(record.label, record.name, callback, name)
+        kept = None if name is None else self.shelf.all().get(name)
+        if kept is not None:
+            made.store, made.version = kept["store"], kept["version"]
+        elif name is None:
+            made.store = record.store
+            made.version = version(self.host.spark(), find(self.host.spark(), record.store))
+        self._all.append(made)
+        self.deliver()
+        return made
+
+    def forget(self, name: str) -> None:
+        """Drops the position of a name."""
+        self.shelf.put(name, None)
+
+    def deliver(self) -> int:
+        """Tells all that is new; how many changes these were. A callback that changes views is
+        told of it after it has returned."""
+        self._all = [s for s in self._all if s.active]
+        if not self._all or not self._busy.acquire(blocking=False):
+            return 0
+        try:
+            told, more = 0, True
+            while more:
+                before = told
+                for one in list(self._all):
+                    told += self._deliver(one)
+                more = told > before
+            return told
+        finally:
+            self._busy.release()
+
+    def _deliver(self, one: Subscription) -> int:
+        record = self.host.records().get(one.full_name)
+        if record is None or not one.active:
+            return 0
+        spark = self.host.spark()
+        try:
+            store = find(spark, record.store)
+        except UnknownTableError:
+            return 0
+        now = version(spark, store)
+        if one.store != record.store:  # never told, or the view was replaced
+            return self._tell(one, record, store, now, self._whole(record, store, now))
+        told = 0
+        while one.active and one.version < now:
+            try:
+                change = self._change(record, store, one.version, one.version + 1)
+            except LostHistoryError:
+                return told + self._tell(one, record, store, now, self._whole(record, store, now))
+            told += self._tell(one, record, store, one.version + 1, change)
+        return told
+
+    def _tell(
+        self, one: Subscription, record: Record, store: Source, reached: int,
+        change: ViewChange | None,
+    ) -> int:  # fmt: skip
+        if change is not None:
+            try:
+                one.callback(change)
+            except Exception as error:
+                raise CallbackError(
+                    f"the callback for {one.view} raised {type(error).__name__}: {error}",
+                    hint="The views are changed. This change is told again at the next occasion.",
+                ) from error
+        one.store, one.version = record.store, reached
+        if one.name is not None:
+            kept = {"view": one.view, "store": one.store, "version": one.version}
+            self.shelf.put(one.name, kept)
+        return int(change is not None)
+
+    def _whole(self, record: Record, store: Source, now: int) -> ViewChange:
+        spark = self.host.spark()
+        shape = self.host.compiled(record).store
+        with Runner(spark) as runner:
+            leaf = store_leaf(shape.columns)
+            runner.bind(leaf, at(runner.spark, store, now, list(shape.columns)))
+            frame = runner.frame(shape.visible(leaf))
+            names = [n for n, _ in record.columns]
+            rows = jvm.move_frame(spark, frame.toDF(*names))
+        return ViewChange(record.label, now, rows.limit(0), rows, snapshot=True)
+
+    def _change(self, record: Record, store: Source, old: int, new: int) -> ViewChange | None:
+        """What one commit changed; None if nothing."""
+        spark = self.host.spark()
+        shape = self.host.compiled(record).store
+        frame = changes.between(spark, store, shape, old, new)
+        names = [n for n, _ in record.columns]
+        frame = frame.toDF(*names, WEIGHT)
+        few = frame.limit(_MOST + 1).toArrow()
+        if not few.num_rows:
+            return None
+        if few.num_rows > _MOST:
+            removed, added = (_repeated(frame, sign) for sign in (-1, 1))
+        else:
+            removed, added = (_local(spark, frame, few, sign) for sign in (-1, 1))
+        return ViewChange(record.label, new, removed, added)
+
+
+_MOST = 100_000  # rows of a change that are held on the driver
+
+
+def _local(spark: SparkSession, frame: DataFrame, rows: pa.Table, sign: int) -> DataFrame:
+    times = pc.max_element_wise(pc.multiply(rows.column(WEIGHT), sign), 0)
+    names = rows.schema.names[:-1]
+    schema = frame.schema.fields[:-1]
+    made = repeated(rows.select(names), times)
+    return spark.createDataFrame(made, schema=type(frame.schema)(list(schema)))
+
+
+def _repeated(frame: DataFrame, sign: int) -> DataFrame:
+    weight = F.col(WEIGHT) * sign
+    names = [quoted(n) for n in frame.columns[:-1]]
+    times = F.explode(F.sequence(F.lit(1), weight.cast("int")))
+    return frame.where(weight > 0).select(*names, times.alias(WEIGHT)).select(*names)

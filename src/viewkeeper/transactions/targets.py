@@ -1,0 +1,195 @@
+"""The tables that transactions write: what is allowed there, and what the table itself demands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
+
+from viewkeeper.engine.overlay import COME, COPIES, GONE, Overlay, writable
+from viewkeeper.engine.vector import Pin
+from viewkeeper.errors import UnknownColumnError, suggestion
+from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated
+from viewkeeper.lake.lanes import OP
+from viewkeeper.lake.sources import quoted
+from viewkeeper.transactions.errors import RowError, UnsupportedTableError
+
+_TEXT = "__CHAR_VARCHAR_TYPE_STRING"
+_DEFAULT = "CURRENT_DEFAULT"
+_RESERVED = {GONE, COME, COPIES, OP, WEIGHT, "__n", "__less"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table that is to be changed."""
+
+    name: str  # as the user gave it
+    pin: Pin
+    fields: tuple[StructField, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        return [f.name for f in self.fields]
+
+    def field(self, name: str) -> StructField:
+        """A column, without regard to case, as in Spark."""
+        for f in self.fields:
+            if f.name.lower() == name.lower():
+                return f
+        raise UnknownColumnError(
+            f"{self.name} has no column {name!r}", hint=suggestion(name, self.columns)
+        )
+
+    def default(self, field: StructField) -> str:
+        """What a column gets that a statement does not name, as SQL."""
+        return str(field.metadata.get(_DEFAULT) or "NULL")
+
+
+def target(name: str, pin: Pin, own: Iterable[str]) -> Target:
+    """A table, if a transaction may change it; ``own`` are viewkeeper's own tables."""
+    fields = tuple(pin.columns)
+    if pin.source.name in own:
+        raise _refused(name, "it belongs to viewkeeper", "Change the tables that the view reads.")
+    for f in fields:
+        kind = f.metadata
+        if f.name.lower() in _RESERVED:
+            raise _refused(name, f"its column {f.name} has a name that viewkeeper uses itself")
+        if "delta.generationExpression" in kind:
+            raise _refused(name, f"its column {f.name} is generated")
+        if any(k.startswith("delta.identity") for k in kind):
+            raise _refused(name, f"its column {f.name} is an identity column")
+        if str(kind.get(_TEXT, "")).startswith("char"):
+            raise _refused(name, f"its column {f.name} is of type {kind[_TEXT]}")
+    odd = writable(fields)
+    if odd is not None:
+        kind_ = next(f.dataType.simpleString() for f in fields if f.name == odd)
+        raise _refused(name, f"its column {odd} is of type {kind_}")
+    return Target(name, pin, fields)
+
+
+def _refused(name: str, why: str, hint: str = "") -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"a transaction cannot change {name}: {why}",
+        hint=hint or "Write it with Spark, then keeper.refresh() and keeper.check().",
+    )
+
+
+def rows_from(given: Any, into: Target) -> pa.Table:
+    """Rows that the user gave: tuples by position, dicts by name, or an Arrow or pandas table.
+
+    Raises
+    ------
+    RowError
+        When a row does not fit the table.
+    """
+    schema = arrow_schema(list(into.fields))
+    try:
+        if isinstance(given, pa.Table):
+            return _by_name({n: given.column(n) for n in given.schema.names}, into, schema)
+        if hasattr(given, "columns") and hasattr(given, "to_dict"):  # pandas
+            return rows_from(pa.Table.from_pandas(given, preserve_index=False), into)
+        listed = list(given)
+        if all(isinstance(row, Mapping) for row in listed):
+            names = {into.field(str(n)).name: n for row in listed for n in row}
+            missing = [f for f in into.fields if f.name not in names]
+            _no_default(missing, into)
+            columns = [
+                pa.array([row.get(names.get(f.name)) for row in listed], f.type) for f in schema
+            ]
+        else:
+            for row in listed:
+                if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+                    raise _wrong(into, f"{row!r} is not a row")
+                if len(row) != len(into.fields):
+                    raise _wrong(into, f"{row!r} has {len(row)} values")
+            columns = [pa.array([row[i] for row in listed], f.type) for i, f in enumerate(schema)]
+        return pa.table(columns, schema=schema)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _wrong(into, str(error).splitlines()[0]) from error
+
+
+def _by_name(given: Mapping[str, Any], into: Target, schema: pa.Schema) -> pa.Table:
+    named = {into.field(n).name: column for n, column in given.items()}
+    _no_default([f for f in into.fields if f.name not in named], into)
+    rows = len(next(iter(named.values()))) if named else 0
+    columns = [
+        named[f.name].cast(f.type) if f.name in named else pa.nulls(rows, f.type) for f in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _no_default(missing: list[StructField], into: Target) -> None:
+    for f in missing:
+        if into.default(f) != "NULL":
+            raise _wrong(into, f"no value for {f.name}, whose default only SQL knows")
+
+
+def _wrong(into: Target, why: str) -> RowError:
+    columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in into.fields)
+    return RowError(f"rows that do not fit {into.name}: {why}", hint=f"It has ({columns}).")
+
+
+def check_rows(spark: SparkSession, overlay: Overlay) -> None:
+    """What Delta would check at the commit: NOT NULL, CHECK, the length of text, append only."""
+    config = overlay.pin.metadata.get("configuration") or {}
+    name = overlay.pin.source.name
+    rows = overlay.rows
+    fewer = pc.less(rows.column(COME), rows.column(GONE))
+    if config.get("delta.appendOnly") == "true" and pc.any(fewer).as_py():
+        raise RowError(
+            f"{name} is append-only (delta.appendOnly), and the transaction deletes from it",
+            hint="Take the deletion out, or change the table's property.",
+        )
+    more = rows.filter(pc.greater(rows.column(COME), rows.column(GONE)))
+    if not more.num_rows:
+        return
+    for f in overlay.fields:
+        column = more.column(f.name)
+        if not f.nullable and column.null_count:
+            raise RowError(f"NULL in {f.name} of {name}, which is NOT NULL", hint="Give a value.")
+        kind = str(f.metadata.get(_TEXT, ""))
+        if kind.startswith("varchar("):
+            longest = pc.max(pc.utf8_length(column)).as_py() or 0
+            if longest > int(kind[8:-1]):
+                raise RowError(
+                    f"a value of {longest} characters in {f.name} of {name}, which is {kind}",
+                    hint="Shorten it.",
+                )
+    checks = {k: v for k, v in config.items() if k.startswith("delta.constraints.")}
+    if checks:
+        _check_expressions(spark, overlay, more, checks)
+
+
+def _check_expressions(
+    spark: SparkSession, overlay: Overlay, more: pa.Table, checks: Mapping[str, str]
+) -> None:
+    times = pa.array([1] * more.num_rows, pa.int64())
+    rows = repeated(more.select(overlay.names), times)
+    frame = spark.createDataFrame(rows, schema=overlay.pin.schema(overlay.names))
+    for key, text in checks.items():
+        try:
+            wrong = frame.where(f"NOT coalesce(({text}), false)").first()
+        except AnalysisException as error:
+            raise _refused(overlay.pin.source.name, f"its check {text} fails: {error}") from error
+        if wrong is not None:
+            raise RowError(
+                f"{tuple(wrong)} violates CHECK ({text}) of {overlay.pin.source.name}"
+                f" ({key.removeprefix('delta.constraints.')})",
+                hint="Change the row, or drop the table's check.",
+            )
+
+
+def cast(text: str, field: StructField) -> str:
+    """An expression as a value of a column, in SQL."""
+    return f"CAST(({text}\n) AS {field.dataType.simpleString()})"
+
+
+def selected(names: Iterable[str]) -> str:
+    """Columns, in SQL."""
+    return ", ".join(quoted(n) for n in names)

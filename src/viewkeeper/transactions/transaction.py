@@ -1,0 +1,317 @@
+"""The transaction as its user sees it: statements, a look ahead, and all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.lake.sources import Source
+from viewkeeper.transactions.errors import StatementError, TransactionError
+from viewkeeper.transactions.evaluation import Preview
+from viewkeeper.transactions.merging import clauses_of, merge_step
+from viewkeeper.transactions.reading import Delete, Insert, Merge, Update, read_change
+from viewkeeper.transactions.state import State, read_query
+from viewkeeper.transactions.steps import (
+    Step,
+    delete_step,
+    insert_query_step,
+    insert_step,
+    update_step,
+)
+from viewkeeper.transactions.targets import Target, target
+
+
+@dataclass(frozen=True)
+class CommitReport:
+    """What a transaction did.
+
+    Attributes
+    ----------
+    entry : int
+        Its number in the journal; 0 if it changed nothing.
+    tables : mapping of str to (int, int)
+        Rows that came and went, by table.
+    views : mapping of str to (int, int)
+        The same, by immediate view.
+    constraints : mapping of str to str
+        How each was looked at: "untouched", "proved" or "checked".
+    """
+
+    entry: int
+    tables: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    views: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    lookups: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        if not self.entry:
+            return "nothing changed"
+        parts = [f"{n} +{a} -{b}" for n, (a, b) in {**self.tables, **self.views}.items()]
+        return f"transaction {self.entry}: {', '.join(parts)}, {self.seconds:.2f} s"
+
+
+class Committer(Protocol):
+    """Who carries a transaction out."""
+
+    @property
+    def spark(self) -> SparkSession: ...
+
+    @property
+    def known(self) -> dict[str, Source]: ...
+
+    @property
+    def own_tables(self) -> set[str]: ...
+
+    def preview(self, transaction: Transaction) -> Preview: ...
+
+    def commit(self, transaction: Transaction) -> CommitReport: ...
+
+    def ended(self, transaction: Transaction) -> None: ...
+
+
+class Transaction:
+    """Changes of several tables, all or nothing.
+
+    Use it as a context: it is committed at the end of the block, and dropped if the block raises.
+    Statements are checked when they are given, and evaluated when the transaction is committed, in
+    order, each in the state that those before it leave.
+
+    Examples
+    --------
+    >>> with keeper.transaction() as t:                                   # doctest: +SKIP
+    ...     t.insert("orders", [(1, "ann")])
+    ...     t.update("stock", {"n": "n - 1"}, where="item = 7")
+    """
+
+    def __init__(self, committer: Committer) -> None:
+        self._committer = committer
+        self.steps: list[Step] = []
+        self.labels: dict[str, str] = {}  # names as the user gave them, by full name
+        self.reads: dict[str, int] = {}  # versions that the user's own code has seen
+        self.report: CommitReport | None = None
+        self._state: State | None = None
+        self._run = 0
+        self._over = False
+
+    # ── statements ──
+
+    def insert(self, table: str, rows: Any) -> Transaction:
+        """Adds rows: tuples, dicts, an Arrow or pandas table, or a DataFrame.
+
+        SQL: ``INSERT INTO table …``. Tuples go by position, all others by the names of columns.
+
+        Examples
+        --------
+        >>> t.insert("t", [(1, "x"), (2, None)])                          # doctest: +SKIP
+        """
+        return self._add(insert_step(self._spark, self._find(table), rows))
+
+    def delete(self, table: str, where: str | None = None) -> Transaction:
+        """Takes rows away.
+
+        SQL: ``DELETE FROM table WHERE …``.
+
+        Examples
+        --------
+        >>> t.delete("t", "a > 1")                                        # doctest: +SKIP
+        """
+        statement = Delete(table, where)
+        return self._add(delete_step(self._spark, statement, self._find, where or table))
+
+    def update(
+        self, table: str, values: Mapping[str, str], where: str | None = None
+    ) -> Transaction:
+        """Changes columns of rows; each value is an SQL expression over the old row.
+
+        SQL: ``UPDATE table SET … WHERE …``.
+
+        Examples
+        --------
+        >>> t.update("t", {"n": "n + 1"}, where="a = 1")                  # doctest: +SKIP
+        """
+        if not isinstance(values, Mapping) or not values:
+            raise StatementError(
+                f"update sets {values!r}", hint='Give a dict, such as {"n": "n + 1"}.'
+            )
+        pairs = tuple((str(n), str(e)) for n, e in values.items())
+        text = f"UPDATE {table} SET " + ", ".join(f"{n} = {e}" for n, e in pairs)
+        text += f" WHERE {where}" if where else ""
+        return self._add(update_step(self._spark, Update(table, pairs, where), self._find, text))
+
+    def merge(
+        self,
+        table: str,
+        source: str | DataFrame,
+        on: str,
+        *,
+        update: Mapping[str, str] | str | None = None,
+        delete: str | None = None,
+        insert: Mapping[str, str] | str | None = None,
+    ) -> Transaction:
+        """Updates or deletes the rows that a source matches, and inserts those it does not.
+
+        SQL: ``MERGE INTO table AS t USING source AS s ON …``.
+
+        Parameters
+        ----------
+        table : str
+            Known as ``t`` in the expressions.
+        source : str or DataFrame
+            A table, a query in brackets, or a frame; known as ``s``.
+        on : str
+        update, insert : dict or "*", optional
+            Columns and expressions, for rows that match and for those that do not; "*": the
+            columns of the source.
+        delete : str, optional
+            A condition under which a row that matches is deleted; "*": always.
+
+        Examples
+        --------
+        >>> t.merge("t", "news", "t.id = s.id", update="*", insert="*")   # doctest: +SKIP
+        """
+        if isinstance(source, DataFrame):
+            name = f"__vk_given_{id(self)}_{len(self.steps)}"
+            source.createOrReplaceTempView(name)
+            try:
+                return self.merge(table, name, on, update=update, delete=delete, insert=insert)
+            finally:
+                self._spark.catalog.dropTempView(name)
+        statement = Merge(table, source, on, clauses_of(update, delete, insert), "t", "s")
+        text = f"MERGE INTO {table} AS t USING {source} AS s ON {on}"
+        return self._add(merge_step(self._spark, statement, self._find, text))
+
+    def sql(self, text: str) -> Transaction:
+        """INSERT, DELETE, UPDATE or MERGE, as SQL.
+
+        Examples
+        --------
+        >>> t.sql("UPDATE t SET n = n + 1 WHERE a IN (SELECT a FROM u)")  # doctest: +SKIP
+        """
+        s = read_change(text)
+        read: dict[type, Callable[..., Step]] = {
+            Insert: insert_query_step,
+            Delete: delete_step,
+            Update: update_step,
+            Merge: merge_step,
+        }
+        return self._add(read[type(s)](self._spark, s, self._find, text))
+
+    # ── looking ──
+
+    def read(self, query: str) -> DataFrame:
+        """The rows of a query, or of a table, in the state so far.
+
+        What is read must be the same at the commit: if another process has changed a table that was
+        read, the commit is a ``ConflictError``, since the block may have decided by it.
+
+        Examples
+        --------
+        >>> t.read("SELECT sum(n) FROM t").first()                        # doctest: +SKIP
+        """
+        self._check_open()
+        text = query if len(query.split()) > 1 else f"SELECT * FROM {query}"
+        found = read_query(self._spark, text, query)
+        state = self.state
+        for step in self.steps[self._run :]:
+            step.run(state)
+        self._run = len(self.steps)
+        for name in found.sources.values():
+            pin = state.pin(name)
+            self.reads[pin.source.name] = pin.version
+        schema = found.definition.schema
+        rows = state.rows(found).rename_columns(schema.names)
+        return self._spark.createDataFrame(rows, schema=schema)
+
+    def preview(self) -> Preview:
+        """What would change in every table and immediate view, and what would become of every
+        constraint, if the transaction were committed now.
+
+        Examples
+        --------
+        >>> print(t.preview())                                            # doctest: +SKIP
+        """
+        self._check_open()
+        return self._committer.preview(self)
+
+    # ── the end ──
+
+    def commit(self) -> CommitReport:
+        """Does it all, or raises and does nothing; the block's end does this by itself.
+
+        Raises
+        ------
+        ConstraintViolation
+            When a constraint would be violated.
+        ConflictError
+            When other writers always came first.
+        """
+        self._check_open()
+        self._end()
+        self.report = self._committer.commit(self)
+        return self.report
+
+    def abort(self) -> None:
+        """Drops the transaction: the block's end does nothing.
+
+        Examples
+        --------
+        >>> t.abort()                                                     # doctest: +SKIP
+        """
+        self._end()
+
+    def __enter__(self) -> Transaction:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._over:
+            return
+        if kind is not None:
+            self._end()
+        else:
+            self.commit()
+
+    # ── inside ──
+
+    @property
+    def state(self) -> State:
+        """The tables as the transaction saw them first, and what it did to them."""
+        if self._state is None:
+            self._state = State(self._spark, self._committer.known)
+        return self._state
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self._committer.spark
+
+    def _find(self, name: str) -> Target:
+        self._check_open()
+        pin = self.state.pin(name)
+        self.labels.setdefault(pin.source.name, name)
+        return target(name, pin, self._committer.own_tables)
+
+    def _add(self, step: Step) -> Transaction:
+        self._check_open()
+        self.steps.append(step)
+        return self
+
+    def _end(self) -> None:
+        if not self._over:
+            self._over = True
+            self._committer.ended(self)
+
+    def _check_open(self) -> None:
+        if self._over:
+            raise TransactionError(
+                "this transaction is over", hint="Begin another with keeper.transaction()."
+            )

@@ -27,7 +27,10 @@ import viewkeeper as vk
 from bench_picture import bars
 
 ROOT = tpch.ROOT
-BROADCAST = str(200 * 2**20)  # the same for all contenders
+SETTINGS = {  # the same for all contenders
+    "spark.driver.memory": "4g",
+    "spark.sql.autoBroadcastJoinThreshold": str(200 * 2**20),
+}
 QUERY = """SELECT c_custkey, o_orderstatus, count(*) AS n,
   sum(l_extendedprice * (1 - l_discount)) AS revenue, sum(l_quantity) AS quantity
 FROM customer JOIN orders ON c_custkey = o_custkey JOIN lineitem ON l_orderkey = o_orderkey
@@ -67,7 +70,7 @@ class Bench:
         self.orders = orders
         self.lake = data / f"bench-lake-{scale:g}"
         shutil.rmtree(self.lake, ignore_errors=True)
-        self.keeper = vk.connect(self.lake, {"spark.sql.autoBroadcastJoinThreshold": BROADCAST})
+        self.keeper = vk.connect(self.lake, SETTINGS)
         self.spark = self.keeper.spark
         tpch.load(self.spark, tpch.generate(scale, data))
         self.seconds: dict[str, list[float]] = {}

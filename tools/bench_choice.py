@@ -20,7 +20,7 @@ from typing import Any
 
 import tpch
 import viewkeeper as vk
-from bench import BROADCAST, QUERY
+from bench import QUERY, SETTINGS
 
 SHARES = (0.0001, 0.001, 0.01, 0.05, 0.2, 0.5)
 SHAPES = {
@@ -61,7 +61,7 @@ def main() -> int:
     options = parser.parse_args()
     lake = options.data / f"bench-choice-lake-{options.scale:g}"
     shutil.rmtree(lake, ignore_errors=True)
-    keeper = vk.connect(lake, {"spark.sql.autoBroadcastJoinThreshold": BROADCAST})
+    keeper = vk.connect(lake, SETTINGS)
     tpch.load(keeper.spark, tpch.generate(options.scale, options.data))
     shapes = {n: q for n, q in SHAPES.items() if not options.only or n in options.only}
     for name, sql in shapes.items():

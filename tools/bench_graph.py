@@ -19,7 +19,7 @@ from pathlib import Path
 
 import tpch
 import viewkeeper as vk
-from bench import BROADCAST
+from bench import SETTINGS
 from bench_choice import same
 from bench_tpch import change
 
@@ -90,7 +90,7 @@ def main() -> int:
     options = parser.parse_args()
     lake = options.data / f"bench-graph-lake-{options.scale:g}"
     shutil.rmtree(lake, ignore_errors=True)
-    keeper = vk.connect(lake, {"spark.sql.autoBroadcastJoinThreshold": BROADCAST})
+    keeper = vk.connect(lake, SETTINGS)
     spark = keeper.spark
     tpch.load(spark, tpch.generate(options.scale, options.data))
     for level in texts("v_"):

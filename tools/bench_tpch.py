@@ -19,7 +19,7 @@ from typing import Any
 
 import tpch
 import viewkeeper as vk
-from bench import BROADCAST
+from bench import SETTINGS
 from bench_picture import bars
 
 
@@ -45,7 +45,7 @@ def main() -> int:
     options = parser.parse_args()
     lake = options.data / f"bench-tpch-lake-{options.scale:g}"
     shutil.rmtree(lake, ignore_errors=True)
-    keeper = vk.connect(lake, {"spark.sql.autoBroadcastJoinThreshold": BROADCAST})
+    keeper = vk.connect(lake, SETTINGS)
     tpch.load(keeper.spark, tpch.generate(options.scale, options.data))
     views = {n: q for n, q in tpch.queries().items() if not options.only or n in options.only}
     for name, sql in views.items():

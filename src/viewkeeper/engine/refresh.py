@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,6 +71,18 @@ class Situation:
         return _TIMINGS.get(self.record.id) or Timing.of(self.meta.get("timing"))
 
 
+Way = Callable[[SparkSession, Situation, RefreshReport, Choice], None]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a strategy is chosen, and how each one changes the store and fills the report."""
+
+    decide: Callable[[Situation, str | None], Choice]
+    full: Way
+    incremental: Way
+
+
 def source_names(compiled: Compiled) -> dict[str, str]:
     """The SQL name of each Delta source, by leaf."""
     refs = compiled.definition.sources
@@ -132,12 +144,18 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
 
 
 def refresh(
-    spark: SparkSession, record: Record, compiled: Compiled, vector: Vector, wanted: str | None
+    spark: SparkSession,
+    record: Record,
+    compiled: Compiled,
+    vector: Vector,
+    wanted: str | None,
+    ways: Ways | None = None,
 ) -> RefreshReport:
-    """Brings one view up to the vector of source versions."""
+    """Brings one view up to the vector of source versions; ``ways`` if not by its query."""
     start = time.perf_counter()
+    ways = ways or Ways(decide, _full, _incremental)
     found = look(spark, record, compiled, vector)
-    choice = decide(found, wanted)
+    choice = ways.decide(found, wanted)
     if choice.strategy == "full" and record.refresh == "incremental" and wanted != "full":
         raise NotIncrementalError(
             f"{record.label} is kept incrementally only, and cannot be now: {choice.reason}",
@@ -148,13 +166,13 @@ def refresh(
     report.changed_rows, report.source_rows = choice.changed, choice.rows
     report.version = found.store.version
     if choice.strategy == "full":
-        _full(spark, found, report, choice)
+        ways.full(spark, found, report, choice)
     elif choice.strategy == "incremental":
-        _incremental(spark, found, report, choice)
+        ways.incremental(spark, found, report, choice)
     elif any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)
-        report.version = _apply(spark, found, empty, "touch", found.timing)
+        report.version = apply_patch(spark, found, empty, "touch", found.timing)
         report.lane = "touch"
     if report.lane != "none":
         vector.moved(record.store)
@@ -165,7 +183,7 @@ def refresh(
     return report
 
 
-def _metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+def commit_metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
     sources = {
         leaf: {"id": pin.source.table_id, "version": pin.version, "name": pin.source.name}
         for leaf, pin in found.pins.items()
@@ -205,12 +223,12 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
             frame,
             app_id=found.record.id,
             txn=found.meta.get("refresh", 0) + 1,
-            metadata=_metadata(found, found.timing, "full"),
+            metadata=commit_metadata(found, found.timing, "full"),
         )
     report.lane = "rewrite"
     before, after, shape = found.store.version, report.version, found.compiled.store
     report.sizes = lambda: store_difference(spark, found.store.source, shape, before, after)
-    _learn(found, "full", time.perf_counter() - start, choice)
+    learn(found, "full", time.perf_counter() - start, choice)
 
 
 # ── incremental ──────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +243,7 @@ def _incremental(
     with Runner(spark) as runner:
         places = {}
         for name in found.compiled.leaves:
-            places.update(_bind(runner, found, name))
+            places.update(bind_source(runner, found, name))
         places.update(_bind_leaf(runner, store_leaf(shape.columns), found.store))
         lookups = Lookups(runner, places)
         for step in plan.computes:
@@ -238,12 +256,12 @@ def _incremental(
         report.sizes = _sizes(runner, plan.change)
         report.lookups = lookups.reads
         patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
-        report.version = _apply(spark, found, patch, lane, found.timing)
+        report.version = apply_patch(spark, found, patch, lane, found.timing)
     report.lane = lane
-    _learn(found, "incremental", time.perf_counter() - start, choice)
+    learn(found, "incremental", time.perf_counter() - start, choice)
 
 
-def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
+def bind_source(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
     """The source as it is now, and its change."""
     table, pin = found.compiled.leaves[leaf], found.pins[leaf]
     columns = list(table.names)
@@ -323,7 +341,9 @@ def _patch(runner: Runner, query: Query, keys: list[str], found: Situation) -> t
     return Patch(rows, keys), "native" if rows.num_rows <= _NATIVE_ROWS else "merge"
 
 
-def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing) -> int:
+def apply_patch(
+    spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing
+) -> int:
     return stores.apply(
         spark,
         found.store.source,
@@ -331,7 +351,7 @@ def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timin
         lane=lane,  # type: ignore[arg-type]
         app_id=found.record.id,
         txn=found.meta.get("refresh", 0) + 1,
-        metadata=_metadata(found, timing, "incremental"),
+        metadata=commit_metadata(found, timing, "incremental"),
     )
 
 
@@ -339,7 +359,7 @@ def _no_rows() -> pa.Table:
     return pa.table({OP: pa.array([], pa.string())})
 
 
-def _learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> None:
+def learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> None:
     """What the refresh took, for the next one's prediction; it is in the next commit."""
     timing = found.timing.learned(strategy, seconds, choice.predicted)
     _TIMINGS[found.record.id] = timing

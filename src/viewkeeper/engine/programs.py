@@ -1,0 +1,399 @@
+"""Views kept by programs: closures, and systems of the user's own, in the same refresh as others.
+
+The program says which rows of its stored tables change; they change in one commit of the store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from viewkeeper.algebra.sql import unique_names
+from viewkeeper.compiled import Compiled
+from viewkeeper.engine import program_driver
+from viewkeeper.engine.lookups import Lookups
+from viewkeeper.engine.program_driver import DriverDesk, NotHere
+from viewkeeper.engine.program_sizes import sizes_between
+from viewkeeper.engine.program_spark import SparkDesk
+from viewkeeper.engine.refresh import (
+    Situation,
+    Ways,
+    bind_source,
+    commit_metadata,
+    learn,
+)
+from viewkeeper.engine.runner import Result, Runner
+from viewkeeper.engine.sizes import row_count
+from viewkeeper.engine.sure_text import UnsureError
+from viewkeeper.engine.vector import Pin
+from viewkeeper.lake import stores
+from viewkeeper.lake.sources import at
+from viewkeeper.lake.stores import OP, Patch
+from viewkeeper.plan.bags import BagStore
+from viewkeeper.plan.choose import Choice, Timing
+from viewkeeper.records import NotIncrementalError, Record, RefreshReport
+from viewkeeper.recursive import closure as closures
+from viewkeeper.recursive import rowwise
+from viewkeeper.recursive.errors import NullEndError
+from viewkeeper.recursive.layout import TAG, in_dialect
+from viewkeeper.recursive.rendering import bind
+from viewkeeper.recursive.running import Outcome, run
+from viewkeeper.recursive.task import PREFIX, Task
+
+Desk = DriverDesk | SparkDesk
+_NATIVE_ROWS = 200_000  # patches of more rows are merged by Spark
+_OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
+_EVER = 10**9  # a share that no batch comes to
+_NEW = "NEW__"
+# Seconds: to begin, per row of the edges and the store, per changed row
+_DRIVER = (0.1, 4e-6, 0.25, 0.2e-6, 0.3e-3)
+_SPARK = (3.0, 20e-6, 4.0, 1e-6, 1e-3)
+
+
+def decide(found: Situation, wanted: str | None = None) -> Choice:
+    """The strategy of a refresh; a program may still give up when it has seen the change."""
+    rows = sum(row_count(pin) for pin in found.pins.values()) + row_count(found.store)
+    changed = sum(f.inserted + f.deleted for f in found.feeds.values())
+    choice = choose(changed, rows, found.timing, driver=_likely_here(found, rows))
+    if found.full_reason:
+        return replace(choice, strategy="full", reason=found.full_reason)
+    if not changed and wanted != "full":
+        return replace(choice, strategy="none", reason="no source changed")
+    if wanted:
+        return replace(choice, strategy=wanted, reason=f'asked for "{wanted}"')
+    return choice
+
+
+def choose(changed: int, rows: int, timing: Timing, *, driver: bool) -> Choice:
+    """Following a change, or building anew.
+
+    >>> choose(1, 1_000_000, Timing(), driver=True).strategy
+    'incremental'
+    >>> choose(900_000, 1_000_000, Timing(), driver=True).strategy
+    'full'
+    """
+    full_start, full_row, start, row, change = _DRIVER if driver else _SPARK
+    full = (full_start + rows * full_row) * timing.full
+    incremental = (start + rows * row + changed * change) * timing.incremental
+    strategy = "incremental" if incremental <= full or incremental < 1.0 else "full"
+    reason = (
+        f"{changed:,} changed edges, {rows:,} rows of edges and store:"
+        f" following them predicted {incremental:.2f} s, building anew {full:.2f} s"
+    )
+    return Choice(strategy, full, incremental, reason, changed, rows)
+
+
+def _likely_here(found: Situation, rows: int) -> bool:
+    task = task_of(found)
+    return task.known and rows <= program_driver.MOST_STORED
+
+
+def task_of(found: Situation) -> Task:
+    """What a view's record says of its program."""
+    return Task.from_json(found.record.program)
+
+
+# ── running ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Place:
+    """Where a program runs: the query of its input, the sources, the store if there is one."""
+
+    runner: Runner
+    task: Task
+    compiled: Compiled
+    pins: Mapping[str, Pin]
+    sql: str
+    store: Pin | None = None
+
+    def edges(self) -> DataFrame:
+        """The rows of the input, by Spark."""
+        spark = self.runner.spark
+        if self.compiled.definition.query is None:
+            return spark.sql(self.sql)
+        for leaf, table in self.compiled.leaves.items():
+            pin = self.pins.get(leaf)
+            if pin is None:
+                self.runner.bind(table, spark.table(self.compiled.definition.sources[leaf].sql))
+            else:
+                self.runner.bind(table, at(spark, pin.source, pin.version, list(table.names)))
+        return self.runner.frame(self.compiled.query)
+
+    def driver(self, change: Result | None) -> DriverDesk:
+        """The input, its change and the store known to DuckDB."""
+        if self.compiled.definition.query is None or (change and change.rows is None):
+            raise UnsureError("rows that are not on the driver")
+        pins = [*self.pins.values(), *([self.store] if self.store else [])]
+        program_driver.check(self.runner, self.task, pins)
+        desk = DriverDesk(self.runner)
+        names, columns = _inputs(self.task), self.task.input_columns
+        desk.bind_query(names[0], self.compiled.query, dict(self.pins), columns)
+        if change is not None and change.rows is not None:
+            desk.bind_rows(names[1], change.rows, (*columns, ("Weight", "BIGINT")))
+        desk.bind_store(self.task.layout, self.store)
+        return desk
+
+    def spark(self, change: Result | None) -> SparkDesk:
+        """The same for Spark."""
+        desk = SparkDesk(self.runner)
+        names = _inputs(self.task)
+        columns = [name for name, _ in self.task.input_columns]
+        edges = self.edges().toDF(*columns)
+        desk.bind(names[0], edges if change is not None else edges.persist())
+        if change is not None:
+            if change.rows is not None:
+                frame = self.runner.local(change.rows, change.schema)
+            else:
+                assert change.frame is not None
+                frame = change.frame
+            desk.bind(names[1], frame.toDF(*columns, "Weight"))
+        layout = self.task.layout
+        if self.store is None:
+            types = ", ".join(f"`{n}` {kind}" for n, kind in layout.columns)
+            stored = desk.spark.createDataFrame([], types)
+        else:
+            stored = at(desk.spark, self.store.source, self.store.version)
+        stored.createOrReplaceTempView(f"{PREFIX}STORE__")
+        for table, _ in layout.tables:
+            desk.bind(table, desk.spark.sql(layout.select(table, f"`{PREFIX}STORE__`")))
+        return desk
+
+
+def _inputs(task: Task) -> tuple[str, str]:
+    """The names of the rows now, and of those that came and went."""
+    inputs = task.plain_system.inputs
+    return (rowwise.ROWS, rowwise.CHANGES) if task.rowwise else (inputs[0].name, inputs[1].name)
+
+
+def _build(task: Task, desk: Desk) -> Outcome:
+    _check_nulls(task, desk, _inputs(task)[0], "TRUE")
+    if task.rowwise:
+        return rowwise.build(task, desk, desk.dialect)
+    if task.is_closure:
+        return closures.build(task.closure(desk.dialect), desk)
+    return _event(task, desk, "BUILD", {})
+
+
+def _follow(task: Task, desk: Desk, settings: Mapping[str, Any]) -> Outcome:
+    _check_nulls(task, desk, _inputs(task)[1], "`Weight` > 0")
+    if task.rowwise:
+        return rowwise.follow(task, desk, desk.dialect)
+    if task.is_closure:
+        return closures.refresh(task.closure(desk.dialect), desk, settings)
+    outcome = _event(task, desk, "BATCH", {})
+    if outcome.recompute is None:
+        return outcome
+    return replace(_event(task, desk, "BUILD", {}), recompute=outcome.recompute)
+
+
+def _event(task: Task, desk: Desk, event: Any, values: Mapping[str, Any]) -> Outcome:
+    system = task.system(desk.dialect)
+    program = bind(system, system.programs[event], values, dialect=desk.dialect, width=task.width)
+    outcome = run(program, desk, width=task.width)
+    return replace(outcome, replace=event == "BUILD")
+
+
+def _check_nulls(task: Task, desk: Desk, relation: str, which: str) -> None:
+    """A closure that stands for a query which would keep edges without an end has none."""
+    if task.nulls != "refuse":
+        return
+    missing = " OR ".join(f"`{name}` IS NULL" for name in task.node_columns)
+    sql = f"SELECT * FROM `{PREFIX}{relation}` WHERE ({missing}) AND {which} LIMIT 1"
+    desk.define("NULLS__", in_dialect(sql, desk.dialect), lazy=False)
+    rows = desk.rows("NULLS__")
+    if rows:
+        raise NullEndError(rows[0][: len(task.inputs)])
+
+
+def _patch_sql(task: Task, desk: Desk, outcome: Outcome) -> str | None:
+    """The query that gives the patch: the rows of the store that go and come."""
+    parts = []
+    for change in outcome.changes:
+        for relation, op in ((change.deleted, "D"), (change.inserted, "I")):
+            if relation and not (op == "D" and outcome.replace) and not desk.is_empty(relation):
+                parts.append(task.layout.rows(change.table, PREFIX + relation, op))
+    return in_dialect(" UNION ALL ".join(parts), desk.dialect) if parts else None
+
+
+def _whole_sql(task: Task, desk: Desk, outcome: Outcome) -> str:
+    """The query that gives all rows of the store, after building."""
+    come = {c.table: c.inserted for c in outcome.changes if c.inserted}
+    parts = [task.layout.rows(t, PREFIX + name) for t, name in come.items()]
+    if not parts:
+        parts = [task.layout.rows(t, PREFIX + t) + " WHERE FALSE" for t, _ in task.layout.tables]
+    return in_dialect(" UNION ALL ".join(parts), desk.dialect)
+
+
+def _difference_sql(task: Task, desk: Desk, outcome: Outcome) -> str:
+    """The query that gives the patch from the stored tables to those just built."""
+    come = {c.table: c.inserted for c in outcome.changes if c.inserted}
+    parts = []
+    for table, held in task.layout.tables:
+        listed = ", ".join(f"CAST(`{n}` AS {kind}) AS `{n}`" for n, kind in held)
+        old = f"SELECT {listed} FROM `{PREFIX}{table}`"
+        name = come.get(table)
+        new = f"SELECT {listed} FROM `{PREFIX}{name}`" if name else f"{old} WHERE FALSE"
+        for relation, first, second in ((f"{table}__D", old, new), (f"{table}__I", new, old)):
+            sql = f"({first}) EXCEPT ({second})"
+            desk.define(relation, in_dialect(sql, desk.dialect), lazy=False)
+            parts.append(task.layout.rows(table, PREFIX + relation, relation[-1]))
+    return in_dialect(" UNION ALL ".join(parts), desk.dialect)
+
+
+# ── the two strategies ───────────────────────────────────────────────────────────────────────────
+
+
+def build_program(
+    runner: Runner, task: Task, compiled: Compiled, pins: Mapping[str, Pin], sql: str
+) -> DataFrame:
+    """The rows of a store from scratch, computed."""
+    place = Place(runner, task, compiled, pins, sql)
+    try:
+        with closing(place.driver(None)) as desk:
+            outcome = _build(task, desk)
+            return _typed(runner, task, desk.result(_whole_sql(task, desk, outcome)))
+    except NotHere:
+        slow = place.spark(None)
+        outcome = _build(task, slow)
+        return slow.frame(_whole_sql(task, slow, outcome))
+
+
+def first_rows(
+    runner: Runner, record: Record, compiled: Compiled, pins: Mapping[str, Pin]
+) -> tuple[DataFrame, str | None]:
+    """The rows of a new store, and the column by which its files are kept apart."""
+    task = Task.from_json(record.program)
+    frame = build_program(runner, task, compiled, pins, record.sql)
+    return frame, TAG if task.layout.tagged else None
+
+
+def _typed(runner: Runner, task: Task, rows: pa.Table | DataFrame) -> DataFrame:
+    schema = ", ".join(f"`{n}` {kind}" for n, kind in task.layout.columns)
+    if isinstance(rows, DataFrame):
+        return rows
+    empty = runner.spark.createDataFrame([], schema).schema
+    return runner.spark.createDataFrame(rows, schema=empty)
+
+
+def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice) -> None:
+    _work(spark, found, report, choice, None)
+
+
+def _incremental(
+    spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice
+) -> None:
+    _work(spark, found, report, choice, found.changed)
+
+
+def _work(
+    spark: SparkSession,
+    found: Situation,
+    report: RefreshReport,
+    choice: Choice,
+    changed: list[str] | None,
+) -> None:
+    start = time.perf_counter()
+    task = task_of(found)
+    only = found.record.refresh == "incremental" or choice.reason == 'asked for "incremental"'
+    settings = {"share": _EVER} if only and task.graph in ("acyclic", "directed") else {}
+    with Runner(spark) as runner:
+        change = None if changed is None else _change(runner, found, report)
+        place = Place(runner, task, found.compiled, found.pins, found.record.sql, found.store)
+        try:
+            with closing(place.driver(change)) as desk:
+                _finish(spark, desk, place, found, report, change, settings, only)
+        except NotHere:
+            _finish(spark, place.spark(change), place, found, report, change, settings, only)
+    learn(found, report.strategy, time.perf_counter() - start, _as(choice, report.strategy))
+
+
+def _as(choice: Choice, strategy: str) -> Choice:
+    return replace(choice, strategy=strategy)
+
+
+def _change(runner: Runner, found: Situation, report: RefreshReport) -> Result:
+    """The rows of the input that came and went."""
+    places: dict[Any, Any] = {}
+    for leaf in found.compiled.leaves:
+        places.update(bind_source(runner, found, leaf))
+    query = found.compiled.query
+    step = BagStore(query, unique_names(query.columns)).refresh(found.changed).computes[0]
+    lookups = Lookups(runner, places)
+    result = runner.compute(lookups.reduced(step.query))
+    report.lookups = lookups.reads
+    return result
+
+
+def _finish(
+    spark: SparkSession,
+    desk: Desk,
+    place: Place,
+    found: Situation,
+    report: RefreshReport,
+    change: Result | None,
+    settings: Mapping[str, Any],
+    only: bool,
+) -> None:
+    """Runs the program, and commits what it says."""
+    task = place.task
+    outcome = _build(task, desk) if change is None else _follow(task, desk, settings)
+    if only and outcome.recompute is not None:
+        raise NotIncrementalError(
+            f"{found.record.label} is kept incrementally only, and would be built anew:"
+            f" {outcome.recompute}",
+            hint='Refresh it once with strategy="full", then go on as before.',
+        )
+    strategy = "full" if outcome.replace else "incremental"
+    whole: DataFrame | None = None
+    patch: Patch | None = None
+    if outcome.replace and isinstance(desk, SparkDesk):
+        lane, whole = "rewrite", desk.frame(_whole_sql(task, desk, outcome))
+    else:
+        sql = (_difference_sql if outcome.replace else _patch_sql)(task, desk, outcome)
+        patch, lane = _patch(desk.result(sql) if sql else None, found, task)
+        if lane == "overwrite" and outcome.replace:
+            lane = "rewrite"
+            whole = _typed(place.runner, task, desk.result(_whole_sql(task, desk, outcome)))
+    stamp = commit_metadata(found, found.timing, strategy)
+    how = {"app_id": found.record.id, "txn": stamp["refresh"], "metadata": stamp}
+    own, store = place.runner.spark, found.store.source
+    if whole is not None:
+        report.version = stores.rewrite(own, store, whole, **how)
+    else:
+        assert patch is not None
+        report.version = stores.apply(own, store, patch, lane=lane, **how)  # type: ignore[arg-type]
+    report.lane, report.strategy = lane, strategy
+    old = found.store.version
+    report.sizes = sizes_between(spark, store, task, old, report.version, patch)
+    if outcome.recompute is not None:
+        report.reason = f"built anew, because {outcome.recompute}; {report.reason}"
+    where = "on the driver" if desk.dialect == "duckdb" else "on Spark"
+    report.reason += f"; {outcome.steps} steps, {outcome.rounds} rounds {where}"
+
+
+def _patch(rows: pa.Table | DataFrame | None, found: Situation, task: Task) -> tuple[Patch, str]:
+    """The patch and the lane that fits it."""
+    keys = [name for name, _ in task.layout.columns]
+    if rows is None or (isinstance(rows, pa.Table) and not rows.num_rows):
+        empty = pa.table({OP: pa.array([], pa.string())})
+        return Patch(empty, [], only_inserts=True), "touch"
+    if isinstance(rows, DataFrame):
+        return Patch(rows, keys), "merge"
+    ops = set(pc.unique(rows.column(OP)).to_pylist())
+    if ops == {"I"}:
+        return Patch(rows, keys, only_inserts=True), "append"
+    if rows.num_rows <= _NATIVE_ROWS:
+        return Patch(rows, keys), "native"
+    large = rows.num_rows > _OVERWRITE_SHARE * row_count(found.store)
+    return Patch(rows, keys), "overwrite" if large else "merge"
+
+
+WAYS = Ways(decide, _full, _incremental)

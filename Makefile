@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch
+.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch bench-closure
 
 env: $(STAMP)
 
@@ -59,6 +59,9 @@ bench-large: java env  ## the same at scale 10, ten times the change
 
 bench-tpch: java env  ## the 22 TPC-H queries as views at scale 1: full against refresh
 	$(PY) tools/bench_tpch.py --scale 1
+
+bench-closure: java env  ## closures: a refresh against computing them again on Spark
+	$(PY) tools/bench_closure.py
 
 bench-compile: env  ## how long changes take to compile
 	$(PY) tools/bench_compile.py

@@ -31,7 +31,7 @@ class Asked:
     task: Task
     shown: str
 
-    def record(self, record: Record, compiled: Compiled) -> Record:
+    def record(self, spark: SparkSession, record: Record, compiled: Compiled) -> Record:
         """The record of the view, when its input has been compiled."""
         task = replace(self.task, inputs=compiled.columns)
         for name, kind in task.inputs:
@@ -50,8 +50,22 @@ class Asked:
             program=task.to_json(),
             shown=self.shown,
             inputs=compiled.columns,
-            columns=compiled.columns if task.is_closure else (),
+            columns=_shown(spark, task),
         )
+
+
+def _shown(spark: SparkSession, task: Task) -> tuple[tuple[str, str], ...]:
+    """The columns of the first output, with their types."""
+    row = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(n)}" for n, kind in task.layout.columns)
+    first = next(iter(task.outputs(f"(SELECT {row})").values()))
+    try:
+        schema = spark.sql(first).schema
+    except (AnalysisException, ParseException) as e:
+        raise ProgramError(
+            f"the output cannot be read: {str(e).splitlines()[0]}",
+            hint="An output is a query over the stored tables.",
+        ) from e
+    return tuple((f.name, f.dataType.simpleString()) for f in schema)
 
 
 def ask_closure(

@@ -269,7 +269,7 @@ class Keeper:
         if asked is None:
             record = dataclasses.replace(record, reader=compiled.reader_sql(record.store))
         else:
-            record = asked.record(record, compiled)
+            record = asked.record(self.spark, record, compiled)
             self._check_others(record, old)
         self._check_cycle(record, old)
         report = self._build(record, compiled)

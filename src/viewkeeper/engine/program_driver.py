@@ -132,8 +132,7 @@ class DriverDesk:
 
     def result(self, sql: str) -> pa.Table | DataFrame:
         """The rows of a query."""
-        found = self.db.execute(sql).to_arrow_table()
-        return found
+        return self.db.sql(sql).to_arrow_table()
 
     def frame(self, sql: str) -> DataFrame:
         """The rows of a query as a frame."""

@@ -275,6 +275,16 @@ def first_rows(
     return frame, TAG if task.layout.tagged else None
 
 
+def expected(
+    runner: Runner, record: Record, compiled: Compiled, pins: Mapping[str, Pin]
+) -> DataFrame:
+    """What readers of the view should see, built from scratch."""
+    task = Task.from_json(record.program)
+    frame = build_program(runner, task, compiled, pins, record.sql)
+    frame.createOrReplaceTempView(f"{PREFIX}EXPECTED__")
+    return runner.spark.sql(next(iter(task.outputs(f"{PREFIX}EXPECTED__").values())))
+
+
 def _typed(runner: Runner, task: Task, rows: pa.Table | DataFrame) -> DataFrame:
     schema = ", ".join(f"`{n}` {kind}" for n, kind in task.layout.columns)
     if isinstance(rows, DataFrame):

@@ -196,7 +196,7 @@ class Bench:
         return found
 
     def fresh(self) -> Edge:
-        (a, b), (c, d) = self.chance.sample(self.edges, 2)
+        (a, _), (_, d) = self.chance.sample(self.edges, 2)
         if self.graph == "acyclic":  # from a layer to the next one
             width = self.options.size // 10
             return a, (a // width + 1) * width + d % width

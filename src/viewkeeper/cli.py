@@ -96,7 +96,7 @@ def _connected(args: argparse.Namespace, progress: Progress) -> Keeper:
     if args.command not in _MAKES_LAKE and not Path(args.lake).expanduser().is_dir():
         raise SessionError(
             f"there is no folder {args.lake}",
-            hint="Check --lake; `create`, `closure` and `sql` make a new lake, the other commands do not.",
+            hint="Check --lake; `create`, `closure` and `sql` make a new lake, others do not.",
         )
     with progress.doing("starting Spark"), quiet(args.verbose):
         from viewkeeper.keeper import connect

@@ -54,7 +54,8 @@ def compare_view(keeper: Any, record: Record) -> tuple[int, int]:
     with Runner(spark) as runner:
         if record.program:
             expected = programs.expected(runner, record, compiled, pins)
-            return difference(expected, runner.spark.table(record.name))
+            name = record.others[-1][0] if record.others else record.name
+            return difference(expected, runner.spark.table(name))
         leaf_ = store_leaf(compiled.store.columns)
         runner.bind(leaf_, build_frame(runner, compiled, pins, record.sql))
         expected = runner.frame(compiled.store.visible(leaf_))

@@ -581,6 +581,8 @@ class Keeper:
         report.lane, report.version = "create", 0
         report.sources = {leaf: (-1, p.version) for leaf, p in pins.items()}
         report.sizes = lambda: (self.spark.table(record.name).count(), 0)
+        if record.program:
+            report.sizes = programs.first_sizes(self.spark, record, made)
         self._sources[record.store] = made
         return report
 

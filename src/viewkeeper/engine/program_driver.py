@@ -149,13 +149,22 @@ def check(runner: Runner, task: Task, pins: Sequence[Pin]) -> None:
     """
     if runner.spark.conf.get(DRIVER, "true") == "false":
         raise UnsureError("the driver is turned off")
-    if not task.known:
-        raise UnsureError("a program of the user's")
-    for name, kind in task.inputs:
-        if kind not in _SAFE and not kind.startswith("decimal"):
-            raise UnsureError(f"{name} is {kind}")
+    if not suits(task):
+        raise UnsureError("a program or a type that is left to Spark")
     if sum(row_count(pin) for pin in pins) > MOST_STORED:
         raise UnsureError("too many rows")
+
+
+def suits(task: Task) -> bool:
+    """Whether a task's programs and types mean the same in both engines.
+
+    >>> suits(Task("acyclic", ("a",), ("b",), inputs=(("a", "int"), ("b", "int"))))
+    True
+    >>> suits(Task("acyclic", ("a",), ("b",), inputs=(("a", "double"), ("b", "double"))))
+    False
+    """
+    kinds = [kind for _, kind in task.inputs]
+    return task.known and all(kind in _SAFE or kind.startswith("decimal") for kind in kinds)
 
 
 def _pin(pins: dict[str, Pin], leaf: Table) -> Pin:

@@ -34,6 +34,19 @@ def sizes_between(
     return lambda: compare(spark, store, task, before, after)
 
 
+def size_of(spark: SparkSession, store: Source, task: Task) -> Sizes:
+    """How many rows the first output of a new store has."""
+    with _versions(spark, store, 0, 0) as own:
+        if task.graph == "undirected":  # without listing the pairs
+            nodes = "CAST(Nodes AS DECIMAL(19, 0))"
+            stored = task.layout.select("COMPONENTS", _RIGHT)
+            text = f"SELECT SUM({nodes} * ({nodes} - 1)) AS n FROM ({stored})"
+        else:
+            text = f"SELECT COUNT(*) AS n FROM ({next(iter(task.outputs(_RIGHT).values()))})"
+        row = own.sql(text).first()
+        return int((row[0] if row else 0) or 0), 0
+
+
 def _pairs(spark: SparkSession, store: Source, task: Task, before: int, after: int) -> Sizes:
     """Connected pairs that are new and gone, without listing them: a component of n nodes has
     n(n - 1), and nodes that stay together keep theirs."""

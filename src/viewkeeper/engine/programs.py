@@ -6,7 +6,7 @@ The program says which rows of its stored tables change; they change in one comm
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +20,7 @@ from viewkeeper.compiled import Compiled
 from viewkeeper.engine import program_driver
 from viewkeeper.engine.lookups import Lookups
 from viewkeeper.engine.program_driver import DriverDesk, NotHere
-from viewkeeper.engine.program_sizes import sizes_between
+from viewkeeper.engine.program_sizes import Sizes, size_of, sizes_between
 from viewkeeper.engine.program_spark import SparkDesk
 from viewkeeper.engine.refresh import (
     Situation,
@@ -34,7 +34,7 @@ from viewkeeper.engine.sizes import row_count
 from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import stores
-from viewkeeper.lake.sources import at
+from viewkeeper.lake.sources import Source, at
 from viewkeeper.lake.stores import OP, Patch
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.choose import Choice, Timing
@@ -91,8 +91,7 @@ def choose(changed: int, rows: int, timing: Timing, *, driver: bool) -> Choice:
 
 
 def _likely_here(found: Situation, rows: int) -> bool:
-    task = task_of(found)
-    return task.known and rows <= program_driver.MOST_STORED
+    return program_driver.suits(task_of(found)) and rows <= program_driver.MOST_STORED
 
 
 def task_of(found: Situation) -> Task:
@@ -275,14 +274,20 @@ def first_rows(
     return frame, TAG if task.layout.tagged else None
 
 
+def first_sizes(spark: SparkSession, record: Record, store: Source) -> Callable[[], Sizes]:
+    """How many rows readers of a new view see, when first asked for."""
+    return lambda: size_of(spark, store, Task.from_json(record.program))
+
+
 def expected(
     runner: Runner, record: Record, compiled: Compiled, pins: Mapping[str, Pin]
 ) -> DataFrame:
-    """What readers of the view should see, built from scratch."""
+    """What readers should see, built from scratch: of the last output, which for undirected
+    graphs has a row a node."""
     task = Task.from_json(record.program)
     frame = build_program(runner, task, compiled, pins, record.sql)
     frame.createOrReplaceTempView(f"{PREFIX}EXPECTED__")
-    return runner.spark.sql(next(iter(task.outputs(f"{PREFIX}EXPECTED__").values())))
+    return runner.spark.sql(list(task.outputs(f"{PREFIX}EXPECTED__").values())[-1])
 
 
 def _typed(runner: Runner, task: Task, rows: pa.Table | DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from viewkeeper.algebra.sql import unique_names
 from viewkeeper.compiled import Compiled
@@ -50,11 +51,13 @@ from viewkeeper.recursive.task import PREFIX, Task
 Desk = DriverDesk | SparkDesk
 _NATIVE_ROWS = 200_000  # patches of more rows are merged by Spark
 _OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
+_COLLECTED = 2_000_000  # edges that Spark reads for the driver
 _EVER = 10**9  # a share that no batch comes to
-_NEW = "NEW__"
-# Seconds: to begin, per row of the edges and the store, per changed row
-_DRIVER = (0.1, 4e-6, 0.25, 0.2e-6, 0.3e-3)
-_SPARK = (3.0, 20e-6, 4.0, 1e-6, 1e-3)
+# Seconds: to build anew, and per row of the edges and the store; to follow a change, per row of
+# them, per changed row
+_DRIVER = (0.5, 4e-6, 0.4, 0.2e-6, 0.3e-3)
+_SPARK = (4.0, 20e-6, 4.0, 1e-6, 1e-3)
+_TIE, _LITTLE = 1.25, 1.0  # building anew must be clearly cheaper, and by seconds worth having
 
 
 def decide(found: Situation, wanted: str | None = None) -> Choice:
@@ -80,9 +83,12 @@ def choose(changed: int, rows: int, timing: Timing, *, driver: bool) -> Choice:
     'full'
     """
     full_start, full_row, start, row, change = _DRIVER if driver else _SPARK
-    full = (full_start + rows * full_row) * timing.full
+    # a machine that is slow for the one is slow for the other, until that was measured
+    slow = timing.full if timing.full != 1.0 else max(timing.incremental, 1.0)
+    full = (full_start + rows * full_row) * slow
     incremental = (start + rows * row + changed * change) * timing.incremental
-    strategy = "incremental" if incremental <= full or incremental < 1.0 else "full"
+    close = incremental <= full * _TIE or incremental - full < _LITTLE
+    strategy = "incremental" if close else "full"
     reason = (
         f"{changed:,} changed edges, {rows:,} rows of edges and store:"
         f" following them predicted {incremental:.2f} s, building anew {full:.2f} s"
@@ -128,13 +134,21 @@ class Place:
 
     def driver(self, change: Result | None) -> DriverDesk:
         """The input, its change and the store known to DuckDB."""
-        if self.compiled.definition.query is None or (change and change.rows is None):
-            raise UnsureError("rows that are not on the driver")
+        if change is not None and change.rows is None:
+            raise UnsureError("a change that is not on the driver")
         pins = [*self.pins.values(), *([self.store] if self.store else [])]
         program_driver.check(self.runner, self.task, pins)
         desk = DriverDesk(self.runner)
         names, columns = _inputs(self.task), self.task.input_columns
-        desk.bind_query(names[0], self.compiled.query, dict(self.pins), columns)
+        try:
+            if self.compiled.definition.query is None:
+                raise UnsureError("a query that has no translation")
+            desk.bind_query(names[0], self.compiled.query, dict(self.pins), columns)
+        except NotHere:  # Spark reads the edges, and the driver goes on with them
+            rows = self.edges().limit(_COLLECTED + 1).toArrow()
+            if rows.num_rows > _COLLECTED:
+                raise
+            desk.bind_rows(names[0], rows, columns)
         if change is not None and change.rows is not None:
             desk.bind_rows(names[1], change.rows, (*columns, ("Weight", "BIGINT")))
         desk.bind_store(self.task.layout, self.store)
@@ -146,7 +160,10 @@ class Place:
         names = _inputs(self.task)
         columns = [name for name, _ in self.task.input_columns]
         edges = self.edges().toDF(*columns)
-        desk.bind(names[0], edges if change is not None else edges.persist())
+        if change is None:  # each round reads them
+            edges = edges.persist()
+            self.runner.at_end(edges.unpersist)
+        desk.bind(names[0], edges)
         if change is not None:
             if change.rows is not None:
                 frame = self.runner.local(change.rows, change.schema)
@@ -217,7 +234,7 @@ def _patch_sql(task: Task, desk: Desk, outcome: Outcome) -> str | None:
     parts = []
     for change in outcome.changes:
         for relation, op in ((change.deleted, "D"), (change.inserted, "I")):
-            if relation and not (op == "D" and outcome.replace) and not desk.is_empty(relation):
+            if relation and not desk.is_empty(relation):
                 parts.append(task.layout.rows(change.table, PREFIX + relation, op))
     return in_dialect(" UNION ALL ".join(parts), desk.dialect) if parts else None
 
@@ -401,6 +418,8 @@ def _patch(rows: pa.Table | DataFrame | None, found: Situation, task: Task) -> t
         empty = pa.table({OP: pa.array([], pa.string())})
         return Patch(empty, [], only_inserts=True), "touch"
     if isinstance(rows, DataFrame):
+        if rows.where(F.col(OP) != "I").isEmpty():
+            return Patch(rows, keys, only_inserts=True), "append"
         return Patch(rows, keys), "merge"
     ops = set(pc.unique(rows.column(OP)).to_pylist())
     if ops == {"I"}:

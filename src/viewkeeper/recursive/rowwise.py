@@ -46,6 +46,8 @@ def build(task: Task, runner: Runner, dialect: str) -> Outcome:
         one.define(task.input.name, one.distinct())
         program = bind(one.system, one.system.programs["BUILD"], dialect=dialect, width=task.width)
         return replace(run(program, runner, width=task.width), replace=True)
+    for table, _ in task.layout.tables:
+        one.define(table, f"SELECT * FROM {_name(table)} LIMIT 0")
     one.define("NOW__", one.distinct())
     one.define(task.input.name, f"SELECT * FROM {_name('NOW__')} LIMIT 0")
     outcome = one.all([("INSERT", row) for row in runner.rows("NOW__")])

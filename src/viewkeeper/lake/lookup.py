@@ -24,6 +24,7 @@ from pyspark.sql.types import StructField, StructType
 from viewkeeper.lake import arrow, history
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.sources import Source
+from viewkeeper.lake.vectors import FILE, ROW, Kept, kept_rows, without_deleted
 
 # Types that DuckDB reads from Parquet as Spark does.
 _READ = {
@@ -35,6 +36,7 @@ _SOUGHT = {"boolean", "byte", "short", "integer", "long", "string", "date", "dec
 _RANGED = {"byte", "short", "integer", "long", "date"}  # with exact minima and maxima in the log
 _COMPRESSED = 5  # bytes in memory for one in a file
 _FEW_FILES = 4  # no look at the log's statistics
+_MOST_MASKED = 100_000_000  # rows of a table with deletion vectors, one byte each
 _LOCAL = threading.local()
 
 
@@ -46,10 +48,11 @@ class Files:
     fields: Mapping[str, StructField]
     actions: pa.Table
     partitions: tuple[str, ...]
+    kept: Kept
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """The number of rows, deleted ones among them where files have deletion vectors."""
         return int(pc.sum(self.actions.column("num_records")).as_py() or 0)
 
     def rows_in(self, size: int) -> int:
@@ -90,12 +93,15 @@ def _files(path: str, table_id: str, version: int) -> Files:
         raise UnusualError("another table")
     if config.get("delta.columnMapping.mode", "none") != "none":
         raise UnusualError("column mapping")
-    if "deletionVectors" in (table.protocol().reader_features or ()):
-        raise UnusualError("deletion vectors")
     if actions.num_rows and actions.column("num_records").null_count:
         raise UnusualError("no statistics")
+    kept: Kept = {}
+    if "deletionVectors" in (table.protocol().reader_features or ()):
+        if actions.num_rows and pc.sum(actions.column("num_records")).as_py() > _MOST_MASKED:
+            raise UnusualError("deletion vectors of a large table")
+        kept = kept_rows(table)
     fields = {f.name: f for f in schema.fields}
-    return Files(path, fields, actions, tuple(table.metadata().partition_columns))
+    return Files(path, fields, actions, tuple(table.metadata().partition_columns), kept)
 
 
 def read(
@@ -126,13 +132,19 @@ def read(
         raise UnusualError("another calendar")
     sought = {c: v for c, v in wanted.items() if c not in found.partitions}
     parts = [c for c in columns if c in found.partitions]
-    rows = _query(paths, [*stored, *(["filename"] if parts else [])], sought, most_rows)
+    masked = any(p in found.kept for p in paths)
+    extra = ([FILE] if parts or masked else []) + ([ROW] if masked else [])
+    if any(name.lower() in extra for name in found.fields):
+        raise UnusualError("a column has a name that DuckDB uses")
+    rows = _query(paths, stored, extra, sought, most_rows)
     if rows.num_rows > most_rows:
         return None
+    if masked:
+        rows = without_deleted(rows, found.kept)
     try:
         for name in parts:
             of_file = dict(zip(paths, _list(actions, f"partition.{name}"), strict=True))
-            values = [of_file[p] for p in _list(rows, "filename")]
+            values = [of_file[p] for p in _list(rows, FILE)]
             rows = rows.append_column(name, pa.array(values, target.field(name).type))
         return rows.select(list(columns)).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
@@ -140,7 +152,11 @@ def read(
 
 
 def _query(
-    paths: list[str], columns: Sequence[str], wanted: Mapping[str, pa.Array], most_rows: int
+    paths: list[str],
+    columns: Sequence[str],
+    extra: Sequence[str],
+    wanted: Mapping[str, pa.Array],
+    most_rows: int,
 ) -> pa.Table:
     conditions = []
     duck = connection()
@@ -151,9 +167,9 @@ def _query(
             if values.null_count:
                 condition = f"({condition} OR {_quoted(name)} IS NULL)"
             conditions.append(condition)
-        names = ", ".join(_quoted(c) for c in columns)
+        names = ", ".join(_quoted(c) for c in [*columns, *extra])
         options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
-        options += f", filename = {'filename' in columns}"
+        options += f", filename = {FILE in extra}, file_row_number = {ROW in extra}"
         text = f"SELECT {names} FROM read_parquet($1, {options})"
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"

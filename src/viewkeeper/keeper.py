@@ -238,6 +238,11 @@ class Keeper:
     ) -> RefreshReport:
         _one_of("refresh", refresh, REFRESH_MODES)
         _one_of("maintain", maintain, MAINTAIN_MODES)
+        if asked is not None and maintain != "deferred":
+            raise InvalidOptionError(
+                f"{name} is kept by a program, and maintain is {maintain!r}",
+                hint='Use maintain="deferred".',
+            )
         start = datetime.datetime.now(datetime.timezone.utc)
         self._sync()
         full_name = self._full_name(name)

@@ -102,10 +102,7 @@ class DriverDesk:
         names: dict[Query, str] = {}
         for i, leaf in enumerate(tables(made)):
             names[leaf] = f"__leaf{i}"
-            files = _files(_pin(pins, leaf))
-            listed = ", ".join(_quoted(n) for n in unique_names(leaf.columns))
-            sql = scan(files, list(leaf.names))
-            self.db.execute(f"CREATE OR REPLACE TEMP VIEW __leaf{i} ({listed}) AS {sql}")
+            self._bind_leaf(f"__leaf{i}", leaf, _files(_pin(pins, leaf)))
         text = to_sql(made, dialect="duckdb", tables=names)
         given = ", ".join(f'"{i}"' for i in range(len(columns)))
         cast = ", ".join(
@@ -114,6 +111,18 @@ class DriverDesk:
         )
         plain = len(names) == 1 and "JOIN" not in text and "GROUP" not in text
         self.define(name, f"SELECT {cast} FROM ({text}) AS q ({given})", lazy=plain)
+
+    def _bind_leaf(self, name: str, leaf: Table, files: lookup.Files) -> None:
+        listed = ", ".join(_quoted(n) for n in unique_names(leaf.columns))
+        if files.kept:  # deletion vectors
+            rows = lookup.read(files, list(leaf.names), {}, MOST_ROWS)
+            if rows is None:
+                raise UnsureError(f"{leaf.name} has too many rows")
+            self.db.register(f"{name}_rows", rows)
+            sql = f"SELECT * FROM {name}_rows"
+        else:
+            sql = scan(files, list(leaf.names))
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {name} ({listed}) AS {sql}")
 
     def bind_store(self, layout: Layout, store: Pin | None) -> None:
         """Makes the stored tables known; without a store they are empty."""

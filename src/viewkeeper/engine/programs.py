@@ -36,8 +36,9 @@ from viewkeeper.engine.refresh import (
     Situation,
     Ways,
     bind_source,
-    commit_metadata,
     learn,
+    metadata_of,
+    settled,
 )
 from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.sizes import row_count
@@ -66,13 +67,7 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     rows = sum(row_count(pin) for pin in found.pins.values()) + row_count(found.store)
     changed = sum(f.inserted + f.deleted for f in found.feeds.values())
     choice = choose(changed, rows, found.timing, driver=_likely_here(found, rows))
-    if found.full_reason:
-        return replace(choice, strategy="full", reason=found.full_reason)
-    if not changed and wanted != "full":
-        return replace(choice, strategy="none", reason="no source changed")
-    if wanted:
-        return replace(choice, strategy=wanted, reason=f'asked for "{wanted}"')
-    return choice
+    return settled(found, choice, wanted)
 
 
 def choose(changed: int, rows: int, timing: Timing, *, driver: bool) -> Choice:
@@ -237,7 +232,7 @@ def _finish(
         if lane == "overwrite" and outcome.replace:
             lane = "rewrite"
             whole = _typed(place.runner, task, desk.result(whole_sql(task, desk, outcome)))
-    stamp = commit_metadata(found, found.timing, strategy)
+    stamp = metadata_of(found, found.timing, strategy)
     how = {"app_id": found.record.id, "txn": stamp["refresh"], "metadata": stamp}
     own, store = place.runner.spark, found.store.source
     if whole is not None:

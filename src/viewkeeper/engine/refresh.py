@@ -134,9 +134,14 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
     choice = choose(changed, rows, found.timing, lookups=lookups)
+    return settled(found, choice, wanted)
+
+
+def settled(found: Situation, choice: Choice, wanted: str | None) -> Choice:
+    """The strategy where there is nothing to choose; else the predicted one."""
     if found.full_reason:
         return replace(choice, strategy="full", reason=found.full_reason)
-    if not names and wanted != "full":
+    if not found.changed and wanted != "full":
         return replace(choice, strategy="none", reason="no source changed")
     if wanted:
         return replace(choice, strategy=wanted, reason=f'asked for "{wanted}"')
@@ -172,7 +177,7 @@ def refresh(
     elif any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)
-        report.version = apply_patch(spark, found, empty, "touch", found.timing)
+        report.version = _apply(spark, found, empty, "touch", found.timing)
         report.lane = "touch"
     if report.lane != "none":
         vector.moved(record.store)
@@ -183,7 +188,8 @@ def refresh(
     return report
 
 
-def commit_metadata(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, Any]:
+    """What the commit says of itself."""
     sources = {
         leaf: {"id": pin.source.table_id, "version": pin.version, "name": pin.source.name}
         for leaf, pin in found.pins.items()
@@ -223,7 +229,7 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
             frame,
             app_id=found.record.id,
             txn=found.meta.get("refresh", 0) + 1,
-            metadata=commit_metadata(found, found.timing, "full"),
+            metadata=metadata_of(found, found.timing, "full"),
         )
     report.lane = "rewrite"
     before, after, shape = found.store.version, report.version, found.compiled.store
@@ -256,7 +262,7 @@ def _incremental(
         report.sizes = _sizes(runner, plan.change)
         report.lookups = lookups.reads
         patch, lane = _patch(runner, plan.patch.query, list(plan.patch.keys), found)
-        report.version = apply_patch(spark, found, patch, lane, found.timing)
+        report.version = _apply(spark, found, patch, lane, found.timing)
     report.lane = lane
     learn(found, "incremental", time.perf_counter() - start, choice)
 
@@ -341,9 +347,7 @@ def _patch(runner: Runner, query: Query, keys: list[str], found: Situation) -> t
     return Patch(rows, keys), "native" if rows.num_rows <= _NATIVE_ROWS else "merge"
 
 
-def apply_patch(
-    spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing
-) -> int:
+def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing) -> int:
     return stores.apply(
         spark,
         found.store.source,
@@ -351,7 +355,7 @@ def apply_patch(
         lane=lane,  # type: ignore[arg-type]
         app_id=found.record.id,
         txn=found.meta.get("refresh", 0) + 1,
-        metadata=commit_metadata(found, timing, "incremental"),
+        metadata=metadata_of(found, timing, "incremental"),
     )
 
 

@@ -31,6 +31,8 @@ def scan(found: Files, columns: Sequence[str], where: Mapping[str, str] | None =
     for name in columns:
         if not can_seek(found.fields[name]) or name in found.partitions:
             raise UnusualError(f"{name} is left to Spark")
+    if found.kept:
+        raise UnusualError("deletion vectors")
     actions = found.actions
     rows = zip(*[actions.column(f"partition.{n}").to_pylist() for n in where or ()], strict=True)
     held = list(rows) if where else [()] * actions.num_rows

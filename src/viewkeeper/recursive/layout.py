@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlglot import exp, parse_one, transpile
+from sqlglot import exp, parse_one
 
 from viewkeeper.recursive.model import System
 from viewkeeper.recursive.rendering import columns
@@ -112,5 +112,14 @@ def quoted(name: str) -> str:
 
 
 def in_dialect(sql: str, dialect: str) -> str:
-    """Spark's SQL as another dialect's."""
-    return sql if dialect == "spark" else transpile(sql, read="spark", write=dialect)[0]
+    """Spark's SQL as another dialect's; a cast that fails is an error there too.
+
+    >>> in_dialect("SELECT CAST(`a` AS INT) FROM t", "duckdb")
+    'SELECT CAST("a" AS INT) FROM t'
+    """
+    if dialect == "spark":
+        return sql
+    tree = parse_one(sql, read="spark")
+    for cast in list(tree.find_all(exp.TryCast)):
+        cast.replace(exp.Cast(this=cast.this, to=cast.args["to"]))
+    return tree.sql(dialect)

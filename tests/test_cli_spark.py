@@ -205,3 +205,22 @@ def test_two_processes_share_a_lake_and_are_quiet(tmp_path: Path) -> None:
     assert (code, err) == (0, "") and json.loads(out)["inserted"] == 1
     code, out, err = process("status")
     assert (code, err) == (0, "") and out.splitlines()[1].startswith("v ")
+
+
+def test_a_closure_by_its_own_verb(run: Run, keeper: Any) -> None:
+    keeper.spark.sql(f"CREATE TABLE cli.links (src INT, dst INT) {FEED}")
+    keeper.spark.sql("INSERT INTO cli.links VALUES (1, 2), (2, 3)")
+    ends = ("--edges", "cli.links", "--start", "src", "--end", "dst")
+    code, made, _ = run("closure", "cli.reach", *ends, "--graph", "acyclic")
+    assert code == 0 and made["view"] == "cli.reach"
+    keeper.spark.sql("INSERT INTO cli.links VALUES (3, 4)")
+    code, (report,), _ = run("refresh", "cli.reach")
+    assert (code, report["inserted"], report["lane"]) == (0, 3, "append")
+    view = next(v for v in keeper.views() if v == "cli.reach")
+    from viewkeeper.cli_verify import compare_view
+
+    assert compare_view(keeper, view.record) == (0, 0)
+    keeper.spark.sql("INSERT INTO cli.links VALUES (4, 1)")
+    code, answer, _ = run("refresh", "cli.reach")
+    assert code == 1 and answer["error"]["code"] == "CYCLE"
+    run("drop", "cli.reach")

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from viewkeeper.keeper import Keeper
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
-_MAKES_LAKE = ("create", "sql")  # other commands want a lake that is there
+_MAKES_LAKE = ("create", "closure", "sql")  # other commands want a lake that is there
 
 _EXAMPLES = """\
 examples:
   viewkeeper --lake ./lake create totals --sql 'SELECT c, sum(x) AS s FROM t GROUP BY c'
+  viewkeeper --lake ./lake closure reach --edges links --start src --end dst
   viewkeeper --lake ./lake refresh
   viewkeeper --lake ./lake status
   viewkeeper --lake ./lake explain --sql 'SELECT DISTINCT c FROM t'
@@ -97,7 +98,7 @@ def _connected(args: argparse.Namespace, progress: Progress) -> Keeper:
     if args.command not in _MAKES_LAKE and not Path(args.lake).expanduser().is_dir():
         raise SessionError(
             f"there is no folder {args.lake}",
-            hint="Check --lake; `create` and `sql` make a new lake, the other commands do not.",
+            hint="Check --lake; `create`, `closure` and `sql` make a new lake, others do not.",
         )
     with progress.doing("starting Spark"), quiet(args.verbose):
         from viewkeeper.keeper import connect
@@ -142,6 +143,15 @@ def _create(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Ans
         rows = report.inserted
     text = f"{report.view}: created with {rows:,} rows in {report.seconds:.2f} s"
     return Answer(report.as_dict(), text)
+
+
+def _closure(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    start, end = (text.split(",") for text in (args.start, args.end))
+    with progress.doing(f"creating {args.name}"):
+        report = keeper.create_closure(
+            args.name, args.edges, start, end, args.graph, args.refresh, replace=args.replace
+        )
+    return Answer(report.as_dict(), f"{report.view}: created in {report.seconds:.2f} s")
 
 
 def _refresh(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
@@ -296,6 +306,17 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
     create.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
     create.add_argument("--replace", action="store_true", help="replace a view of this name")
+
+    closure = command("closure", _closure, "create a view of which nodes of a graph are connected")
+    closure.add_argument("name", metavar="NAME")
+    closure.add_argument("--edges", required=True, help="a table, a view or a query")
+    closure.add_argument("--start", required=True, metavar="COLUMN[,COLUMN]")
+    closure.add_argument("--end", required=True, metavar="COLUMN[,COLUMN]")
+    closure.add_argument(
+        "--graph", choices=["directed", "acyclic", "undirected"], default="directed"
+    )
+    closure.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
+    closure.add_argument("--replace", action="store_true", help="replace a view of this name")
 
     refresh = command("refresh", _refresh, "bring views up to their sources; by default all")
     refresh.add_argument("names", metavar="NAME", nargs="*")

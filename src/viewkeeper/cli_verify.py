@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType, MapType, StructField
 
+from viewkeeper.engine import programs
 from viewkeeper.engine.refresh import build_frame
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin, pinned
@@ -51,6 +52,10 @@ def compare_view(keeper: Any, record: Record) -> tuple[int, int]:
         if moved:
             raise NotComparableError(f"{moved[0]} has changed", hint="Refresh the view first.")
     with Runner(spark) as runner:
+        if record.program:
+            expected = programs.expected(runner, record, compiled, pins)
+            name = record.others[-1][0] if record.others else record.name
+            return difference(expected, runner.spark.table(name))
         leaf_ = store_leaf(compiled.store.columns)
         runner.bind(leaf_, build_frame(runner, compiled, pins, record.sql))
         expected = runner.frame(compiled.store.visible(leaf_))

@@ -49,20 +49,19 @@ class Definitions:
         return compiled
 
     def _compile(self, record: Record) -> Compiled:
+        columns = record.inputs or record.columns
         with self._in_schema_of(record):
             try:
                 compiled = compile_view(self.spark, record.sql)
-                if compiled.columns != record.columns:  # SELECT *, and a source has more by now
-                    names = ", ".join(quoted(name) for name, _ in record.columns)
+                if compiled.columns != columns:  # SELECT *, and a source has more by now
+                    names = ", ".join(quoted(name) for name, _ in columns)
                     text = f"SELECT {names} FROM ({record.sql})"
                     compiled = compile_view(self.spark, text)
             except (InvalidQueryError, UnknownTableError) as e:
                 raise _no_longer(record, e.what) from e
-        if compiled.columns != record.columns:
+        if compiled.columns != columns:
             new = dict(compiled.columns)
-            changed = [
-                f"{n} was {t}, is {new.get(n)}" for n, t in record.columns if new.get(n) != t
-            ]
+            changed = [f"{n} was {t}, is {new.get(n)}" for n, t in columns if new.get(n) != t]
             raise _no_longer(record, "; ".join(changed))
         return compiled
 

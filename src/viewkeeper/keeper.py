@@ -16,15 +16,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.advice import Advice
 from viewkeeper.advise import LEAST, USUAL_ROWS, advise, apply
+from viewkeeper.closures import Asked, ask_closure, ask_program, ask_recursive, check_recursive
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import Definitions, reads
 from viewkeeper.engine import changes as view_changes
+from viewkeeper.engine import program_changes, programs
 from viewkeeper.engine.order import SkippedError, in_order
 from viewkeeper.engine.refresh import build_frame, refresh, source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Vector
 from viewkeeper.errors import UnknownTableError, suggestion
 from viewkeeper.explain import Explanation, explain_query, explain_view
+from viewkeeper.explain_program import explain_asked, explain_program
 from viewkeeper.home import Home
 from viewkeeper.lake import stores
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
@@ -107,7 +110,7 @@ class Keeper:
         self._home = Home(spark, schema)
         self._sources: dict[str, Source] = {}
         self._definitions = Definitions(spark, self._sources)
-        self._readers: dict[str, str] = {}  # views shown in the catalog: id to name
+        self._readers: dict[str, tuple[str, ...]] = {}  # shown in the catalog: id to names
         self._transactions = Transactions(self._host())
         self._subscriptions = Subscriptions(self._host())
         self._sync()
@@ -166,8 +169,99 @@ class Keeper:
         --------
         >>> keeper.create_view("v", "SELECT c, count(*) AS n FROM t GROUP BY c")  # doctest: +SKIP
         """
+        if isinstance(query, str):
+            closure = ask_recursive(query)
+            if closure is not None:
+                return self._create(name, closure.query, refresh, maintain, replace, closure)
+            check_recursive(self.spark, query)
+        return self._create(name, query, refresh, maintain, replace)
+
+    def create_closure(
+        self,
+        name: str,
+        edges: str | DataFrame,
+        start: str | Sequence[str],
+        end: str | Sequence[str],
+        graph: str = "directed",
+        refresh: str = "auto",
+        *,
+        replace: bool = False,
+    ) -> RefreshReport:
+        """Creates a view of the pairs of nodes that a path connects, and fills it.
+
+        SQL, for directed graphs: ``CREATE MATERIALIZED VIEW name AS WITH RECURSIVE …``.
+
+        Parameters
+        ----------
+        name : str
+            The view has the columns ``start`` and ``end``, each pair once. For undirected graphs
+            ``name_components`` has the component of each node, named by its smallest node.
+        edges : str or DataFrame
+            A table, a view or a query.
+        start, end : str or sequence of str
+            The columns for the two ends of an edge; several if they tell nodes apart together.
+        graph : "directed", "acyclic" or "undirected"
+            With "acyclic" edges that close a cycle are an error, and nothing changes.
+        refresh : "auto", "incremental" or "full"
+            As for other views.
+        replace : bool
+            Whether a view of this name may be there.
+
+        Examples
+        --------
+        >>> keeper.create_closure("reach", "links", "src", "dst")         # doctest: +SKIP
+        """
+        asked = ask_closure(self.spark, edges, start, end, graph)
+        return self._create(name, asked.query, refresh, "deferred", replace, asked)
+
+    def create_program(
+        self,
+        name: str,
+        source: str | DataFrame,
+        program: str,
+        refresh: str = "auto",
+        *,
+        replace: bool = False,
+    ) -> RefreshReport:
+        """Creates a view that is kept by programs of your own, and fills it.
+
+        Parameters
+        ----------
+        name : str
+            The view shows the first output; ``name_output`` shows each further one.
+        source : str or DataFrame
+            A table, a view or a query: the rows of the program's input.
+        program : str
+            Stored tables, outputs, and what to do on insert and on delete, in SQL (the form is in
+            docs/closure.md); or the name of a shipped system, such as "even".
+        refresh : "auto", "incremental" or "full"
+            As for other views.
+        replace : bool
+            Whether a view of this name may be there.
+
+        Examples
+        --------
+        >>> keeper.create_program("is_even", "SELECT id FROM t", "even")  # doctest: +SKIP
+        """
+        asked = ask_program(self.spark, source, program)
+        return self._create(name, asked.query, refresh, "deferred", replace, asked)
+
+    def _create(
+        self,
+        name: str,
+        query: str | DataFrame,
+        refresh: str,
+        maintain: str,
+        replace: bool,
+        asked: Asked | None = None,
+    ) -> RefreshReport:
         _one_of("refresh", refresh, REFRESH_MODES)
         _one_of("maintain", maintain, MAINTAIN_MODES)
+        if asked is not None and maintain != "deferred":
+            raise InvalidOptionError(
+                f"{name} is kept by a program, and maintain is {maintain!r}",
+                hint='Use maintain="deferred".',
+            )
         start = datetime.datetime.now(datetime.timezone.utc)
         self._sync()
         full_name = self._full_name(name)
@@ -198,7 +292,11 @@ class Keeper:
             columns=compiled.columns,
             reads=reads(compiled),
         )
-        record = dataclasses.replace(record, reader=compiled.reader_sql(record.store))
+        if asked is None:
+            record = dataclasses.replace(record, reader=compiled.reader_sql(record.store))
+        else:
+            record = asked.record(self.spark, record, compiled)
+            self._check_others(record, old)
         self._check_cycle(record, old)
         report = self._build(record, compiled)
         try:
@@ -209,6 +307,7 @@ class Keeper:
         self._definitions.put(record, compiled)
         self._show(record)
         if old is not None:
+            self._hide([n for n, _ in old.others if n not in dict(record.others)])
             self._redirect(old, record)
             self._drop_store(old)
         self._log([report], start)
@@ -254,7 +353,7 @@ class Keeper:
         users += [f"the constraint {c.name}" for c in guards if record.store in c.reads]
         if users:
             raise ViewInUseError(f"{name} is read by {', '.join(users)}", hint="Drop these first.")
-        self.spark.sql(f"DROP VIEW IF EXISTS {record.name}")
+        self._hide([record.name, *(name for name, _ in record.others)])
         self._home.remove(record.name)
         self._drop_store(record)
 
@@ -345,7 +444,8 @@ class Keeper:
             insist = "full"
         if insist is None and record.refresh == "incremental":
             insist = "incremental"
-        return refresh(self.spark, record, compiled, vector, insist)
+        ways = programs.WAYS if record.program else None
+        return refresh(self.spark, record, compiled, vector, insist, ways)
 
     # ── transactions ──
 
@@ -500,8 +600,14 @@ class Keeper:
         if record is None:
             if len(name_or_sql.split()) == 1:
                 raise self._unknown(name_or_sql)
+            asked = ask_recursive(name_or_sql)
+            if asked is not None:
+                compiled = compile_view(self.spark, asked.query)
+                return explain_asked(asked.task, compiled)
             return explain_query(compile_view(self.spark, name_or_sql), name_or_sql)
         vector = Vector(self.spark, self._sources)
+        if record.program:
+            return explain_program(self.spark, record, self._compile(record), vector)
         return explain_view(self.spark, record, self._compile(record), vector)
 
     def advise(self, name: str, rows: int | None = None, least: float = LEAST) -> list[Advice]:
@@ -551,6 +657,8 @@ class Keeper:
         self._sync()
         record = self._record(name)
         store = find(self.spark, record.store)
+        if record.program:
+            return program_changes.since(self.spark, store, record.reader, since)
         return view_changes.since(self.spark, store, self._compile(record).store, since)
 
     def history(self, name: str | None = None) -> DataFrame:
@@ -656,9 +764,9 @@ class Keeper:
         records = self._home.records()
         there = {record.id for record in records.values()}
         for gone in [i for i in self._readers if i not in there]:
-            name = self._readers.pop(gone)
-            if name not in records:
-                self.spark.sql(f"DROP VIEW IF EXISTS {name}")
+            names = self._readers.pop(gone)
+            there_now = {n for r in records.values() for n, _ in ((r.name, ""), *r.others)}
+            self._hide([name for name in names if name not in there_now])
         for record in records.values():
             if record.id not in self._readers:
                 self._show(record)
@@ -666,7 +774,14 @@ class Keeper:
     def _show(self, record: Record) -> None:
         """The view's name in the catalog: what readers see of the store."""
         self.spark.sql(f"CREATE OR REPLACE VIEW {record.name} AS {record.reader}")
-        self._readers[record.id] = record.name
+        for name, sql in record.others:
+            self.spark.sql(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+        self._readers[record.id] = record.name, *(name for name, _ in record.others)
+
+    def _hide(self, names: Sequence[str]) -> None:
+        """Takes names out of the catalog."""
+        for name in names:
+            self.spark.sql(f"DROP VIEW IF EXISTS {name}")
 
     def _redirect(self, old: Record, new: Record) -> None:
         """The views that read a view which was replaced read the new one from now on."""
@@ -692,13 +807,19 @@ class Keeper:
         metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
         metadata["timing"] = Timing().as_dict()
         with Runner(self.spark) as runner:
-            frame = build_frame(runner, compiled, pins, record.sql)
-            made = stores.create(self.spark, record.store, frame, metadata=metadata)
+            tag = None
+            if record.program:
+                frame, tag = programs.first_rows(runner, record, compiled, pins)
+            else:
+                frame = build_frame(runner, compiled, pins, record.sql)
+            made = stores.create(self.spark, record.store, frame, metadata=metadata, partition=tag)
         seconds = (datetime.datetime.now() - start).total_seconds()
         report = RefreshReport(record.label, "full", seconds, "created")
         report.lane, report.version = "create", 0
         report.sources = {leaf: (-1, p.version) for leaf, p in pins.items()}
         report.sizes = lambda: (self.spark.table(record.name).count(), 0)
+        if record.program:
+            report.sizes = programs.first_sizes(self.spark, record, made)
         self._sources[record.store] = made
         return report
 
@@ -771,6 +892,13 @@ class Keeper:
             )
         if old is None and self.spark.catalog.tableExists(name):
             raise NameTakenError(f"{name} is a table or view already", hint="Use another name.")
+
+    def _check_others(self, record: Record, old: Record | None) -> None:
+        """The further names of a view must be free as well."""
+        ours = dict(old.others) if old is not None else {}
+        for name, _ in record.others:
+            if name not in ours and self.spark.catalog.tableExists(name):
+                raise NameTakenError(f"{name} is a table or view already", hint="Use another name.")
 
     def _check_cycle(self, record: Record, old: Record | None) -> None:
         """A view must not read itself, by whatever way."""

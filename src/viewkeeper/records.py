@@ -93,6 +93,11 @@ class Record:
     columns: tuple[tuple[str, str], ...] = ()  # name and type
     reads: tuple[str, ...] = ()  # full names of sources
     reader: str = ""  # what stands behind the view's name: the query's rows, from the store
+    # of a view that is kept by a program; then ``sql`` is the program's input
+    program: str = ""  # which one, as JSON
+    shown: str = ""  # how the user said it
+    inputs: tuple[tuple[str, str], ...] = ()  # the columns of the input, with their types
+    others: tuple[tuple[str, str], ...] = ()  # more names, and what stands behind them
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -102,6 +107,8 @@ class Record:
         found = json.loads(text)
         found["columns"] = tuple((n, t) for n, t in found["columns"])
         found["reads"] = tuple(found["reads"])
+        for key in ("inputs", "others"):
+            found[key] = tuple((n, t) for n, t in found.get(key, ()))
         return Record(**found)
 
 
@@ -123,7 +130,7 @@ class View(str):
 
     @property
     def sql(self) -> str:
-        return self.record.sql
+        return self.record.shown or self.record.sql
 
     @property
     def refresh(self) -> str:

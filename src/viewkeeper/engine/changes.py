@@ -22,9 +22,7 @@ def since(spark: SparkSession, store: Source, shape: Store, old: int) -> DataFra
     return between(spark, store, shape, old, version(spark, store))
 
 
-def between(
-    spark: SparkSession, store: Source, shape: Store, old: int, now: int
-) -> DataFrame:
+def between(spark: SparkSession, store: Source, shape: Store, old: int, now: int) -> DataFrame:
     """The same between two versions of the store."""
     feed = net_change(spark, store, old, now, list(shape.columns))
     leaf = store_leaf(shape.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,6 +75,18 @@ class Situation:
         return _TIMINGS.get(self.record.id) or Timing.of(self.meta.get("timing"))
 
 
+Way = Callable[[SparkSession, Situation, RefreshReport, Choice], None]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a strategy is chosen, and how each one changes the store and fills the report."""
+
+    decide: Callable[[Situation, str | None], Choice]
+    full: Way
+    incremental: Way
+
+
 def source_names(compiled: Compiled) -> dict[str, str]:
     """The SQL name of each Delta source, by leaf."""
     refs = compiled.definition.sources
@@ -130,11 +142,16 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
     choice = choose(changed, rows, found.timing, lookups=lookups)
+    return settled(found, choice, wanted)
+
+
+def settled(found: Situation, choice: Choice, wanted: str | None) -> Choice:
+    """The strategy where there is nothing to choose; else the predicted one."""
     if found.ahead:
         return replace(choice, strategy="none", reason="the view was refreshed meanwhile")
     if found.full_reason:
         return replace(choice, strategy="full", reason=found.full_reason)
-    if not names and wanted != "full":
+    if not found.changed and wanted != "full":
         return replace(choice, strategy="none", reason="no source changed")
     if wanted:
         return replace(choice, strategy=wanted, reason=f'asked for "{wanted}"')
@@ -142,12 +159,18 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
 
 
 def refresh(
-    spark: SparkSession, record: Record, compiled: Compiled, vector: Vector, wanted: str | None
+    spark: SparkSession,
+    record: Record,
+    compiled: Compiled,
+    vector: Vector,
+    wanted: str | None,
+    ways: Ways | None = None,
 ) -> RefreshReport:
-    """Brings one view up to the vector of source versions."""
+    """Brings one view up to the vector of source versions; ``ways`` if not by its query."""
     start = time.perf_counter()
+    ways = ways or Ways(decide, _full, _incremental)
     found = look(spark, record, compiled, vector)
-    choice = decide(found, wanted)
+    choice = ways.decide(found, wanted)
     if choice.strategy == "full" and record.refresh == "incremental" and wanted != "full":
         raise NotIncrementalError(
             f"{record.label} is kept incrementally only, and cannot be now: {choice.reason}",
@@ -158,10 +181,10 @@ def refresh(
     report.changed_rows, report.source_rows = choice.changed, choice.rows
     report.version = found.store.version
     if choice.strategy == "full":
-        _full(spark, found, report, choice)
+        ways.full(spark, found, report, choice)
     elif choice.strategy == "incremental":
         try:
-            _incremental(spark, found, report, choice)
+            ways.incremental(spark, found, report, choice)
         except StoreDiffersError as e:
             if record.refresh == "incremental":
                 raise NotIncrementalError(
@@ -169,7 +192,7 @@ def refresh(
                     hint='Refresh it once with strategy="full", then go on as before.',
                 ) from None
             report.strategy, report.reason = "full", str(e)
-            _full(spark, found, report, replace(choice, strategy="full"))
+            ways.full(spark, found, report, replace(choice, strategy="full"))
     elif not found.ahead and any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)
@@ -237,7 +260,7 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
     report.lane = "rewrite"
     before, after, shape = found.store.version, report.version, found.compiled.store
     report.sizes = lambda: store_difference(spark, found.store.source, shape, before, after)
-    _learn(found, "full", time.perf_counter() - start, choice)
+    learn(found, "full", time.perf_counter() - start, choice)
 
 
 class StoreDiffersError(Exception):
@@ -262,7 +285,7 @@ def _incremental(
         before, after, source = found.store.version, report.version, found.store.source
         shape = found.compiled.store
         report.sizes = lambda: store_difference(spark, source, shape, before, after)
-    _learn(found, "incremental", time.perf_counter() - start, choice)
+    learn(found, "incremental", time.perf_counter() - start, choice)
 
 
 @dataclass(frozen=True)
@@ -282,7 +305,7 @@ def planned(runner: Runner, found: Situation) -> Planned:
     plan = shape.refresh(found.changed)
     places = {}
     for name in found.compiled.leaves:
-        places.update(_bind(runner, found, name))
+        places.update(bind_source(runner, found, name))
     places.update(bind_leaf(runner, store_leaf(shape.columns), found.store))
     lookups = Lookups(runner, places)
     for step in plan.computes:
@@ -309,7 +332,7 @@ def _is_empty(result: Result) -> bool:
     return bool(result.frame.isEmpty())
 
 
-def _bind(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
+def bind_source(runner: Runner, found: Situation, leaf: str) -> dict[Table, Place]:
     """The source as it is now, and its change."""
     table, pin = found.compiled.leaves[leaf], found.pins[leaf]
     if leaf in found.changed:
@@ -416,7 +439,7 @@ def _no_rows() -> pa.Table:
     return pa.table({OP: pa.array([], pa.string())})
 
 
-def _learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> None:
+def learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> None:
     """What the refresh took, for the next one's prediction; it is in the next commit."""
     timing = found.timing.learned(strategy, seconds, choice.predicted)
     _TIMINGS[found.record.id] = timing

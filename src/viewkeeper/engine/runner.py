@@ -70,6 +70,10 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self._ending.close()
 
+    def at_end(self, call: Callable[[], object]) -> None:
+        """Something to do when all names and results are forgotten."""
+        self._ending.callback(call)
+
     def bind(self, leaf: Query, frame: DataFrame | Callable[[], DataFrame]) -> None:
         """Gives a leaf its rows: a frame, or what makes one if it is needed."""
         self._frames[leaf] = frame

@@ -154,7 +154,7 @@ def _by_arrow(span: Span) -> pa.Table:
         table = arrow.read_file(
             history.file_path(folder, action),
             span.fields,
-            {name: values.get(name) for name in span.partitions},
+            {field.name: values.get(field.name) for field in span.partitions},
             sign=sign,
             weight=span.weight,
         )

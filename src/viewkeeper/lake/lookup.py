@@ -140,7 +140,7 @@ def read(
     if not actions.num_rows or any(len(v) == 0 for v in wanted.values()):
         return target.empty_table()
     paths = [history.file_path(found.folder, {"path": p}) for p in _list(actions, "path")]
-    if not all(_usual(p) for p in paths):
+    if not all(is_usual(p) for p in paths):
         raise UnusualError("another calendar")
     sought = {c: v for c, v in wanted.items() if c not in found.partitions}
     parts = [c for c in columns if c in found.partitions]
@@ -237,7 +237,7 @@ def _between(actions: pa.Table, low: str, high: str, values: pa.Array) -> pa.Chu
 
 
 @lru_cache(maxsize=65_536)
-def _usual(path: str) -> bool:
+def is_usual(path: str) -> bool:
     """Whether a file has today's calendar; files never change."""
     marks = pq.read_metadata(path).metadata or {}
     return not any(mark in marks for mark in arrow.LEGACY)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from viewkeeper.lake import history, jvm, lanes, tips
 from viewkeeper.lake.errors import ConflictError, LostHistoryError
@@ -40,6 +41,7 @@ def create(
     *,
     metadata: dict[str, Any],
     properties: Mapping[str, str] | None = None,
+    partition: str | None = None,
     replace: bool = False,
 ) -> Source:
     """Create a store with its first rows, in one commit.
@@ -58,6 +60,8 @@ def create(
         What the commit says of itself; JSON values only.
     properties : mapping, optional
         More table properties.
+    partition : str, optional
+        The column by whose values the files are kept apart.
     replace : bool
         Whether a table of this name may be there already.
 
@@ -74,6 +78,8 @@ def create(
             writer = jvm.move_frame(own, frame).writeTo(name).using("delta")
             for key, value in {**PROPERTIES, **extra, **(properties or {})}.items():
                 writer = writer.tableProperty(key, value)
+            if partition is not None:
+                writer = writer.partitionedBy(F.col(quoted(partition)))
             writer.createOrReplace() if replace else writer.create()
     except AnalysisException as error:
         if "ALREADY_EXISTS" in (error.getCondition() or ""):

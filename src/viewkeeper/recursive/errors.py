@@ -87,6 +87,26 @@ class CycleError(ViewKeeperError):
         )
 
 
+class NullEndError(ViewKeeperError):
+    """An edge without an end, in a closure that stands for a query which would keep it.
+
+    Parameters
+    ----------
+    row : tuple
+        The edge.
+    """
+
+    code = "NULL_END"
+
+    def __init__(self, row: tuple[object, ...]) -> None:
+        self.row = row
+        super().__init__(
+            f"the edge {row} has a NULL end, and the recursive query would keep it",
+            hint="Nothing was changed. Leave such rows out: WHERE … IS NOT NULL in both parts of "
+            "the UNION, or create_closure, for which they are no edges.",
+        )
+
+
 class RoundsError(ViewKeeperError):
     """A loop of a program that did not come to an end."""
 

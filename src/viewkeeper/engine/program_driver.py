@@ -1,0 +1,198 @@
+"""Runs programs on the driver: by DuckDB, over the files of the edges and of the store.
+
+Only the programs of the package, whose answer does not depend on the engine, over types whose
+equality and order do not either, and as long as all of it fits; else Spark runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.walk import tables
+from viewkeeper.engine.runner import DRIVER, Runner
+from viewkeeper.engine.sizes import row_count
+from viewkeeper.engine.sure import Kinds, kinds_of, translate
+from viewkeeper.engine.sure_text import UnsureError
+from viewkeeper.engine.vector import Pin
+from viewkeeper.lake import lookup
+from viewkeeper.lake.arrow import UnusualError
+from viewkeeper.lake.scan import duck_type, scan
+from viewkeeper.recursive.layout import TAG, Columns, Layout
+from viewkeeper.recursive.task import PREFIX, Task
+
+MOST_STORED = 20_000_000  # rows of the edges and of the store together
+MOST_ROWS = 20_000_000  # of a relation
+MEMORY = "3GB"
+_SAFE = {"boolean", "tinyint", "smallint", "int", "bigint", "string", "date"}
+
+# What makes Spark take over.
+NotHere = (UnsureError, UnusualError, duckdb.Error, MemoryError)
+
+
+class DriverDesk:
+    """A runner of programs: names are temporary tables, or views if lazy."""
+
+    dialect = "duckdb"
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.db = duckdb.connect(":memory:")
+        self.db.execute(f"SET memory_limit = '{MEMORY}'")
+        self.db.execute("SET temp_directory = ''")
+        self._kinds: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self.db.close()
+
+    def define(self, name: str, sql: str, *, lazy: bool) -> None:
+        kind = "VIEW" if lazy else "TABLE"
+        known = self._kinds.get(name)
+        if known is not None and known != kind:
+            self._drop(name)
+        made = self.db.execute(f"CREATE OR REPLACE TEMP {kind} {_name(name)} AS {sql}").fetchall()
+        self._kinds[name] = kind
+        if not lazy and made and made[0][0] > MOST_ROWS:
+            raise UnsureError(f"{name} has {made[0][0]} rows")
+
+    def _drop(self, name: str) -> None:
+        self.db.execute(f"DROP {self._kinds.pop(name)} {_name(name)}")
+
+    def define_empty(self, name: str, sql: str) -> None:
+        self.define(name, f"SELECT * FROM ({sql}) AS q LIMIT 0", lazy=False)
+
+    def is_empty(self, name: str) -> bool:
+        return not self.db.execute(f"SELECT 1 FROM {_name(name)} LIMIT 1").fetchall()
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        return self.db.execute(f"SELECT * FROM {_name(name)}").fetchall()
+
+    def bind_rows(self, name: str, rows: pa.Table, columns: Columns) -> None:
+        """Makes rows on the driver known under a name, with these columns."""
+        self.db.register("__given", rows.rename_columns([str(i) for i in range(len(columns))]))
+        listed = ", ".join(
+            f'CAST("{i}" AS {duck_type(kind)}) AS {_quoted(column)}'
+            for i, (column, kind) in enumerate(columns)
+        )
+        try:
+            self.define(name, f"SELECT {listed} FROM __given", lazy=False)
+        finally:
+            self.db.unregister("__given")
+
+    def bind_query(self, name: str, query: Query, pins: dict[str, Pin], columns: Columns) -> None:
+        """Makes the rows of a query over tables known under a name, with these columns."""
+        kinds: dict[Query, Kinds | None] = {
+            leaf: kinds_of(_pin(pins, leaf).schema(list(leaf.names))) for leaf in tables(query)
+        }
+
+        def of_leaf(leaf: Table) -> Kinds:
+            found = kinds[leaf]
+            if found is None or not leaf.columns:
+                raise UnsureError(leaf.name)
+            return found
+
+        made, _ = translate(query, of_leaf)
+        names: dict[Query, str] = {}
+        for i, leaf in enumerate(tables(made)):
+            names[leaf] = f"__leaf{i}"
+            self._bind_leaf(f"__leaf{i}", leaf, _files(_pin(pins, leaf)))
+        text = to_sql(made, dialect="duckdb", tables=names)
+        given = ", ".join(f'"{i}"' for i in range(len(columns)))
+        cast = ", ".join(
+            f'CAST(q."{i}" AS {duck_type(kind)}) AS {_quoted(column)}'
+            for i, (column, kind) in enumerate(columns)
+        )
+        plain = len(names) == 1 and "JOIN" not in text and "GROUP" not in text
+        self.define(name, f"SELECT {cast} FROM ({text}) AS q ({given})", lazy=plain)
+
+    def _bind_leaf(self, name: str, leaf: Table, files: lookup.Files) -> None:
+        listed = ", ".join(_quoted(n) for n in unique_names(leaf.columns))
+        if files.kept:  # deletion vectors
+            rows = lookup.read(files, list(leaf.names), {}, MOST_ROWS)
+            if rows is None:
+                raise UnsureError(f"{leaf.name} has too many rows")
+            self.db.register(f"{name}_rows", rows)
+            sql = f"SELECT * FROM {name}_rows"
+        else:
+            sql = scan(files, list(leaf.names))
+        self.db.execute(f"CREATE OR REPLACE TEMP VIEW {name} ({listed}) AS {sql}")
+
+    def bind_store(self, layout: Layout, store: Pin | None) -> None:
+        """Makes the stored tables known; without a store they are empty."""
+        files = None if store is None else _files(store)
+        for table, held in layout.tables:
+            if files is None:
+                listed = ", ".join(f"CAST(NULL AS {duck_type(k)}) AS {_quoted(n)}" for n, k in held)
+                self.define(table, f"SELECT {listed} WHERE FALSE", lazy=False)
+                continue
+            places = [layout.place(table, name) for name, _ in held]
+            sql = scan(files, places, {TAG: table} if layout.tagged else None)
+            listed = ", ".join(
+                f"{_quoted(p)} AS {_quoted(n)}" for p, (n, _) in zip(places, held, strict=True)
+            )
+            self.define(table, f"SELECT {listed} FROM ({sql}) AS s", lazy=True)
+
+    def result(self, sql: str) -> pa.Table | DataFrame:
+        """The rows of a query."""
+        return self.db.sql(sql).to_arrow_table()
+
+    def frame(self, sql: str) -> DataFrame:
+        """The rows of a query as a frame."""
+        return self.runner.spark.createDataFrame(self.result(sql))
+
+
+def check(runner: Runner, task: Task, pins: Sequence[Pin]) -> None:
+    """Whether the driver may run a task's programs.
+
+    Raises
+    ------
+    UnsureError
+        When Spark must run them.
+    """
+    if runner.spark.conf.get(DRIVER, "true") == "false":
+        raise UnsureError("the driver is turned off")
+    if not suits(task):
+        raise UnsureError("a program or a type that is left to Spark")
+    if sum(row_count(pin) for pin in pins) > MOST_STORED:
+        raise UnsureError("too many rows")
+
+
+def suits(task: Task) -> bool:
+    """Whether a task's programs and types mean the same in both engines.
+
+    >>> suits(Task("acyclic", ("a",), ("b",), inputs=(("a", "int"), ("b", "int"))))
+    True
+    >>> suits(Task("acyclic", ("a",), ("b",), inputs=(("a", "double"), ("b", "double"))))
+    False
+    """
+    kinds = [kind for _, kind in task.inputs]
+    return task.known and all(kind in _SAFE or kind.startswith("decimal") for kind in kinds)
+
+
+def _pin(pins: dict[str, Pin], leaf: Table) -> Pin:
+    found = pins.get(leaf.name)
+    if found is None:
+        raise UnsureError(f"{leaf.name} is not Delta's")
+    return found
+
+
+def _files(pin: Pin) -> lookup.Files:
+    found = lookup.files(pin.source, pin.version)
+    if found is None:
+        raise UnusualError(f"{pin.source.name} is left to Spark")
+    return found
+
+
+def _name(relation: str) -> str:
+    return _quoted(PREFIX + relation)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -280,7 +280,7 @@ def test_notes(spark: Any) -> None:
     (note,) = read(spark, "SELECT a, row_number() OVER (ORDER BY a) AS n FROM r").notes
     assert note.startswith("row_number ")
     (note,) = read(spark, "SELECT a FROM r LIMIT 2").notes
-    assert "without ORDER BY" in note
+    assert "Without ORDER BY" in note
 
 
 def test_errors(spark: Any) -> None:

@@ -29,6 +29,7 @@ _ORDERED = (
 )  # fmt: skip
 _RANKS = ("RowNumber", "NTile", "Lead", "Lag", "NthValue")
 _FRAMELESS = ("RowNumber", "NTile", "Lead", "Lag", "Rank", "DenseRank", "PercentRank", "CumeDist")
+_WHOLE = "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _NULLS = ("First", "Last", "AnyValue")
 
 
@@ -129,6 +130,7 @@ def window_function(
         raise Unsupported(f"The window function {function.prettyName()} has no translation.")
     frame = "" if kind in _FRAMELESS else _frame(spec.frameSpecification())
     if _by_order(function, kind, frame):
+        frame = _of_rows(function, kind, frame)
         if frame.startswith("RANGE"):
             unstable.append(f"{_name(function)} over RANGE takes peers in no fixed order.")
         else:
@@ -151,12 +153,24 @@ def _name(function: Any) -> str:
     return str(inner.prettyName())
 
 
+def _of_rows(function: Any, kind: str, frame: str) -> str:
+    """A RANGE frame as one of ROWS, where that has the same answer once the order is total: a whole
+    partition, or the first row of one."""
+    first = False
+    if kind == "AggregateExpression":
+        inner = function.aggregateFunction()
+        first = class_name(inner) == "First" and not inner.ignoreNulls()
+    if _WHOLE in frame or (first and "UNBOUNDED PRECEDING AND CURRENT ROW" in frame):
+        return frame.replace("RANGE", "ROWS")
+    return frame
+
+
 def _by_order(function: Any, kind: str, frame: str) -> bool:
     """Does a window function's answer depend on which of two peers comes first?"""
     if kind == "AggregateExpression":
         kind = class_name(function.aggregateFunction())
-    whole = "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING" in frame
-    return kind in _RANKS or kind in _ORDERED or (frame.startswith("ROWS") and not whole)
+    rows = frame.startswith("ROWS") and _WHOLE not in frame
+    return kind in _RANKS or kind in _ORDERED or rows
 
 
 def _windowed_aggregate(scalars: Scalars, e: Any) -> Opaque:

@@ -119,7 +119,7 @@ def examine(lake: Path, done: list[tuple[Any, ...]]) -> dict[str, Any]:
     for name in store:  # the view's own history: the sum is zero at each version too
         folder = lake / "viewkeeper.db" / name
         for version in range(DeltaTable(folder).version() + 1):
-            total = rows(folder, version).column("__1").to_pylist()
+            total = rows(folder, version).column("__2").to_pylist()  # rows, count, sum
             assert sum(t or 0 for t in total) == 0, f"view version {version}"
     return {"versions": newest, "transfers": len(done), "entries": last_entry}
 

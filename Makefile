@@ -24,7 +24,7 @@ demo: java env  ## a small shop with views, changed and refreshed; under two min
 	@$(PY) -m viewkeeper.demo
 
 test: java env  ## everything; under 15 minutes on two cores
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PY) -m pytest -n 2 --dist loadgroup --durations=15
 
 test-long: java env  ## with the long runs too: every crash point, all scenarios, real executors
 	$(PY) -m pytest -n 2 --dist loadgroup -m ''

@@ -73,6 +73,7 @@ def test_advice_is_given_and_followed(
     assert keeper.advise("adv.v", rows=1, least=0.0) == [], "all of it was done"
 
 
+@pytest.mark.slow
 def test_a_part_as_a_view_of_its_own(keeper: vk.Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
     spark = keeper.spark
     keeper.create_view("adv.above", ABOVE)

@@ -86,7 +86,7 @@ def test_by_spark_where_deltalake_cannot(keeper: vk.Keeper) -> None:
     assert bag(spark.table("small.odd")) == bag(spark.sql(sql))
 
 
-@pytest.mark.parametrize("lane", ["append", "native"])
+@pytest.mark.parametrize("lane", ["append", pytest.param("native", marks=pytest.mark.slow)])
 def test_a_refresh_meets_a_compaction(
     spark: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, lane: stores.Lane
 ) -> None:

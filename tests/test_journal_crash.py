@@ -1,7 +1,7 @@
 """The journal without Spark: processes killed with SIGKILL at random moments, and other writers.
 
-Each process is a fork of this one, which itself never opens a table: killing one is cheap, so many
-moments can be tried.
+Each process is a fork of one that never opens a table itself: killing one is cheap, so many moments
+can be tried. That one is a new process too, since a worker of a test run has opened tables before.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -156,6 +157,25 @@ def ended(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+FRESH = "VIEWKEEPER_FRESH_PROCESS"
+inside = pytest.mark.skipif(FRESH not in os.environ, reason="run by test_in_a_fresh_process")
+
+
+@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_in_a_fresh_process(which: str, tmp_path: Path) -> None:
+    if FRESH in os.environ:
+        pytest.skip("it is one")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which]
+    done = subprocess.run(
+        [*command, f"--basetemp={tmp_path / 'inside'}", __file__],
+        env={**os.environ, FRESH: "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+@inside
 @pytest.mark.parametrize(
     ("kills", "outside"),
     [
@@ -182,6 +202,7 @@ def test_killed_at_random_moments(tmp_path: Path, kills: int, outside: bool) -> 
         assert ended(forked(partial(examine, tmp_path, written))) == 0
 
 
+@inside
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_two_processes_take_turns(tmp_path: Path) -> None:
     assert ended(forked(lambda: make(tmp_path))) == 0

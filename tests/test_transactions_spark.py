@@ -114,6 +114,7 @@ def test_merge(keeper: vk.Keeper) -> None:
 def test_constraints(keeper: vk.Keeper) -> None:
     make(keeper, "p", "id INT, name STRING", "(1, 'one'), (2, 'two')")
     make(keeper, "c", "k INT, what STRING", "(1, 'x'), (NULL, 'none')")
+    make(keeper, "aside", "a INT, b STRING")
     keeper.add_constraint("fk", vk.foreign_key("bank.c", "k", "bank.p", "id"))
     keeper.add_constraint("pk", vk.key("bank.p", "id"))
     assert {c.name for c in keeper.constraints()} == {"fk", "pk"}
@@ -145,7 +146,7 @@ def test_constraints(keeper: vk.Keeper) -> None:
     assert (table(keeper, "p"), table(keeper, "c")) == before, "nothing was written"
     with keeper.transaction() as t:
         t.delete("bank.c", "k = 10")
-        t.insert("bank.r", [(3, "three")])
+        t.insert("bank.aside", [(3, "three")])
     assert t.report is not None and t.report.constraints == {"fk": "proved", "pk": "untouched"}
     text = str(keeper.explain("fk"))
     assert "free       INSERT INTO `spark_catalog`.`bank`.`p`" in text

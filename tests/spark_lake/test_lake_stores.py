@@ -200,7 +200,7 @@ def test_conflict_leaves_nothing(
         stores.apply(
             lake_spark, source, first, lane="append", app_id="v", txn=2, metadata={}, expected=0
         )
-    monkeypatch.setattr(lanes, "open_native", lambda source: old_table)
+    monkeypatch.setattr(lanes, "open_native", lambda source, *_: old_table)
     monkeypatch.setattr(jvm, "newest", lambda spark, location: old_snapshot)
     lanes_now: list[stores.Lane] = ["append", "native", "overwrite", "touch"]
     for lane in lanes_now:

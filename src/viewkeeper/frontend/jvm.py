@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,6 +61,20 @@ def class_name(node: Any) -> str:
     return str(node.getClass().getSimpleName()).rstrip("$")
 
 
+_NO_ORDER = re.compile(
+    r"map<|variant|geometry|geography|udt|interval(?! (year|month|day|hour|min|sec))"
+)
+
+
+def orderable(kind: str) -> bool:
+    """Whether values of a type, given as text, can be sorted, all parts of it.
+
+    >>> [orderable(t) for t in ("array<int>", "map<int,int>", "interval", "interval day to second")]
+    [True, False, False, True]
+    """
+    return _NO_ORDER.search(kind) is None
+
+
 class Jvm:
     """Catalyst's classes and objects, for one session."""
 
@@ -92,11 +107,6 @@ class Jvm:
     def is_a(self, value: Any, class_name: str) -> bool:
         """Whether a JVM object is of a class or has a trait."""
         return bool(self.root.java.lang.Class.forName(class_name).isInstance(value))
-
-    def orderable(self, data_type: Any) -> bool:
-        """Whether values of a type can be sorted."""
-        ordering = self.object("org.apache.spark.sql.catalyst.expressions.RowOrdering")
-        return bool(ordering.isOrderable(data_type))
 
     def inherits_analysis(self, e: Any, kind: str) -> bool:
         """Whether an expression only stands for another one, its replacement."""

@@ -31,7 +31,7 @@ from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
 from viewkeeper.frontend.functions import window_function
 from viewkeeper.frontend.groups import group
-from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
+from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option, orderable
 from viewkeeper.frontend.subqueries import attach, partnered, single
 from viewkeeper.frontend.text import splice
 
@@ -277,7 +277,7 @@ class Plans:
         found: list[Opaque] = []
         places = frame.columns
         for column in columns:
-            if self.jvm.orderable(column.dataType()):
+            if orderable(str(column.dataType().catalogString())):
                 found.append(splice([Col(places[expr_id(column)]), " ASC NULLS FIRST"]))
             else:
                 kind = column.dataType().simpleString()

@@ -43,13 +43,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Each test that uses the session is marked ``spark``. Where several workers run, those of one
     file go to one of them, unless each makes its own tables."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
-        alone = item.path.stem in ("test_scenarios_spark", "test_fuzz_spark")
-        if item.get_closest_marker("spark") is not None and not alone:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    if "spark" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.spark)
+    alone = item.path.stem in ("test_scenarios_spark", "test_fuzz_spark")
+    if item.get_closest_marker("spark") is not None and not alone:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))

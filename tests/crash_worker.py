@@ -3,23 +3,23 @@
     python crash_worker.py die LAKE POINT     # refreshes, creates, replaces or drops, and is killed
     python crash_worker.py serve TEMPLATE     # makes a lake, then answers what it finds in others
 
-The second reads a line of JSON per question, {"lake": …, "point": …}, and writes one per answer.
+The second reads a line of JSON per question, {"lake": …, "what": …}, and writes one per answer.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import json
 import os
 import signal
 import sys
 import threading
 import time
-import traceback
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
+
+from examiner import serve
 
 FEED = "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
 TOTALS = "SELECT c, sum(x) AS s, count(*) AS n FROM t GROUP BY c"
@@ -288,25 +288,8 @@ def _goes_on(keeper: Any) -> None:
     right(keeper, "big", BIG.replace("totals", f"({TOTALS})"))
 
 
-def main_serve(template: Path) -> None:
-    answers: TextIO = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what Spark prints is no answer
-
-    def answer(value: dict[str, Any]) -> None:
-        print(json.dumps(value), file=answers, flush=True)
-
-    prepare(template)
-    answer({"ready": True})
-    for line in sys.stdin:
-        asked = json.loads(line)
-        try:
-            answer(check(Path(asked["lake"]), asked["point"]))
-        except BaseException:
-            answer({"error": traceback.format_exc()})
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "die":
         main_die(Path(sys.argv[2]), sys.argv[3])
     else:
-        main_serve(Path(sys.argv[2]))
+        serve(Path(sys.argv[2]), prepare, check)

@@ -79,9 +79,17 @@ class Lookups:
 
 
 def run(
-    refresh: Refresh, store: Bag, new: State, changes: Changes, lookups: bool = False
+    refresh: Refresh,
+    store: Bag,
+    new: State,
+    changes: Changes,
+    lookups: bool = False,
+    needed: Counter[str] | None = None,
 ) -> tuple[Bag, Bag]:
-    """The store after the refresh, and the view's signed change as a bag of (row, weight)."""
+    """The store after the refresh, and the view's signed change as a bag of (row, weight).
+
+    ``needed`` counts the optional steps that were needed.
+    """
     tables: State = {**new, "#store": store}
     reader = Lookups(tables, changes)
     for step in refresh.computes:
@@ -92,6 +100,8 @@ def run(
             leaf = next(c.leaf for c in refresh.computes if c.name == name)
             if not al.evaluate(leaf.select(condition), tables):
                 rows = Counter()
+            elif needed is not None:
+                needed[step.name] += 1
         assert not rows or step.name not in refresh.must_be_empty, step.name
         tables[f"#{step.name}"] = rows
     patch = al.evaluate(refresh.patch.query, tables, changes, state="after")

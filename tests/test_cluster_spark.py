@@ -83,7 +83,7 @@ def main(folder: Path) -> None:
     spark = session(folder)
     assert executors(spark) == 2, executors(spark)
     found = places(spark)
-    assert all("/work/app-" in p for p in found), found
+    assert all("/app-" in p for p in found), found
     keeper = vk.Keeper(spark)
     spark.sql("CREATE SCHEMA shop")
     spark.sql(f"CREATE TABLE shop.parts (part BIGINT, kind STRING) {FEED}")

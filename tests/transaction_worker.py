@@ -11,15 +11,14 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-import os
 import sys
 import time
-import traceback
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from crash_worker import FEED, bag, connect, die
+from examiner import serve
 
 JOINED = "SELECT a.k, a.n, b.what FROM a JOIN b ON a.k = b.k"
 SUMS = "SELECT k, sum(n) AS s, count(*) AS c FROM joined GROUP BY k"
@@ -206,27 +205,10 @@ def heard(lake: Path, keeper: Any) -> None:
     assert state == bag(keeper.sql("SELECT * FROM sums")), "a change is missing"
 
 
-def main_serve(template: Path) -> None:
-    answers: TextIO = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what Spark prints is no answer
-
-    def answer(value: dict[str, Any]) -> None:
-        print(json.dumps(value), file=answers, flush=True)
-
-    prepare(template)
-    answer({"ready": True})
-    for line in sys.stdin:
-        asked = json.loads(line)
-        try:
-            answer(check(Path(asked["lake"]), asked["left"]))
-        except BaseException:
-            answer({"error": traceback.format_exc()})
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "die":
         main_die(Path(sys.argv[2]), sys.argv[3])
     elif sys.argv[1] == "loop":
         main_loop(Path(sys.argv[2]))
     else:
-        main_serve(Path(sys.argv[2]))
+        serve(Path(sys.argv[2]), prepare, check)

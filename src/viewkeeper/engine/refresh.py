@@ -183,6 +183,7 @@ def refresh(
     if choice.strategy == "full":
         ways.full(spark, found, report, choice)
     elif choice.strategy == "incremental":
+        tried = time.perf_counter()
         try:
             ways.incremental(spark, found, report, choice)
         except StoreDiffersError as e:
@@ -193,6 +194,7 @@ def refresh(
                 ) from None
             report.strategy, report.reason = "full", str(e)
             ways.full(spark, found, report, replace(choice, strategy="full"))
+            learn(found, "incremental", time.perf_counter() - tried, choice)
     elif not found.ahead and any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(_no_rows(), [], only_inserts=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _OPTIMIZER = _CATALYST + "optimizer."
@@ -75,6 +76,10 @@ def orderable(kind: str) -> bool:
     return _NO_ORDER.search(kind) is None
 
 
+# Classes and packages by their full names; each part of a name is a question to the JVM.
+_NAMED: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+
 class Jvm:
     """Catalyst's classes and objects, for one session."""
 
@@ -86,10 +91,13 @@ class Jvm:
 
     def named(self, path: str) -> Any:
         """A class or an object's companion by its full name."""
-        found = self.root
-        for part in path.split("."):
-            found = getattr(found, part)
-        return found
+        held = _NAMED.setdefault(self.root, {})
+        if path not in held:
+            found = self.root
+            for part in path.split("."):
+                found = getattr(found, part)
+            held[path] = found
+        return held[path]
 
     def object(self, path: str) -> Any:
         """A Scala object by its full name."""
@@ -106,7 +114,7 @@ class Jvm:
 
     def is_a(self, value: Any, class_name: str) -> bool:
         """Whether a JVM object is of a class or has a trait."""
-        return bool(self.root.java.lang.Class.forName(class_name).isInstance(value))
+        return bool(self.named("java.lang.Class").forName(class_name).isInstance(value))
 
     def inherits_analysis(self, e: Any, kind: str) -> bool:
         """Whether an expression only stands for another one, its replacement."""

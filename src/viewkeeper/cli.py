@@ -149,7 +149,14 @@ def _closure(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> An
     start, end = (text.split(",") for text in (args.start, args.end))
     with progress.doing(f"creating {args.name}"):
         report = keeper.create_closure(
-            args.name, args.edges, start, end, args.graph, args.refresh, replace=args.replace
+            args.name,
+            args.edges,
+            start,
+            end,
+            args.graph,
+            args.refresh,
+            args.maintain,
+            replace=args.replace,
         )
     return Answer(report.as_dict(), f"{report.view}: created in {report.seconds:.2f} s")
 
@@ -316,6 +323,7 @@ def _parser() -> argparse.ArgumentParser:
         "--graph", choices=["directed", "acyclic", "undirected"], default="directed"
     )
     closure.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
+    closure.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
     closure.add_argument("--replace", action="store_true", help="replace a view of this name")
 
     refresh = command("refresh", _refresh, "bring views up to their sources; by default all")

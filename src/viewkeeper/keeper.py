@@ -184,6 +184,7 @@ class Keeper:
         end: str | Sequence[str],
         graph: str = "directed",
         refresh: str = "auto",
+        maintain: str = "deferred",
         *,
         replace: bool = False,
     ) -> RefreshReport:
@@ -204,6 +205,8 @@ class Keeper:
             With "acyclic" edges that close a cycle are an error, and nothing changes.
         refresh : "auto", "incremental" or "full"
             As for other views.
+        maintain : "deferred" or "immediate"
+            As for other views; a constraint may read an immediate one.
         replace : bool
             Whether a view of this name may be there.
 
@@ -212,7 +215,7 @@ class Keeper:
         >>> keeper.create_closure("reach", "links", "src", "dst")         # doctest: +SKIP
         """
         asked = ask_closure(self.spark, edges, start, end, graph)
-        return self._create(name, asked.query, refresh, "deferred", replace, asked)
+        return self._create(name, asked.query, refresh, maintain, replace, asked)
 
     def create_program(
         self,
@@ -220,6 +223,7 @@ class Keeper:
         source: str | DataFrame,
         program: str,
         refresh: str = "auto",
+        maintain: str = "deferred",
         *,
         replace: bool = False,
     ) -> RefreshReport:
@@ -236,6 +240,8 @@ class Keeper:
             docs/closure.md); or the name of a shipped system, such as "even".
         refresh : "auto", "incremental" or "full"
             As for other views.
+        maintain : "deferred" or "immediate"
+            As for other views; immediate ones need a program ON BATCH.
         replace : bool
             Whether a view of this name may be there.
 
@@ -244,7 +250,7 @@ class Keeper:
         >>> keeper.create_program("is_even", "SELECT id FROM t", "even")  # doctest: +SKIP
         """
         asked = ask_program(self.spark, source, program)
-        return self._create(name, asked.query, refresh, "deferred", replace, asked)
+        return self._create(name, asked.query, refresh, maintain, replace, asked)
 
     def _create(
         self,
@@ -257,10 +263,10 @@ class Keeper:
     ) -> RefreshReport:
         _one_of("refresh", refresh, REFRESH_MODES)
         _one_of("maintain", maintain, MAINTAIN_MODES)
-        if asked is not None and maintain != "deferred":
+        if asked is not None and asked.task.rowwise and maintain != "deferred":
             raise InvalidOptionError(
-                f"{name} is kept by a program, and maintain is {maintain!r}",
-                hint='Use maintain="deferred".',
+                f"{name} is kept by a program for one row at a time, and maintain is {maintain!r}",
+                hint='Use maintain="deferred", or write a program ON BATCH.',
             )
         start = datetime.datetime.now(datetime.timezone.utc)
         self._sync()

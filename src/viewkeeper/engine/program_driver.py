@@ -6,7 +6,7 @@ equality and order do not either, and as long as all of it fits; else Spark runs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -16,13 +16,14 @@ from pyspark.sql import DataFrame
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.sql import to_sql, unique_names
 from viewkeeper.algebra.walk import tables
+from viewkeeper.engine.overlay import Overlay
 from viewkeeper.engine.runner import DRIVER, Runner
 from viewkeeper.engine.sizes import row_count
 from viewkeeper.engine.sure import Kinds, kinds_of, translate
 from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import lookup
-from viewkeeper.lake.arrow import UnusualError
+from viewkeeper.lake.arrow import WEIGHT, UnusualError
 from viewkeeper.lake.scan import duck_type, scan
 from viewkeeper.recursive.layout import TAG, Columns, Layout
 from viewkeeper.recursive.task import PREFIX, Task
@@ -86,7 +87,14 @@ class DriverDesk:
         finally:
             self.db.unregister("__given")
 
-    def bind_query(self, name: str, query: Query, pins: dict[str, Pin], columns: Columns) -> None:
+    def bind_query(
+        self,
+        name: str,
+        query: Query,
+        pins: dict[str, Pin],
+        columns: Columns,
+        overlays: Mapping[str, Overlay] | None = None,
+    ) -> None:
         """Makes the rows of a query over tables known under a name, with these columns."""
         kinds: dict[Query, Kinds | None] = {
             leaf: kinds_of(_pin(pins, leaf).schema(list(leaf.names))) for leaf in tables(query)
@@ -102,17 +110,20 @@ class DriverDesk:
         names: dict[Query, str] = {}
         for i, leaf in enumerate(tables(made)):
             names[leaf] = f"__leaf{i}"
-            self._bind_leaf(f"__leaf{i}", leaf, _files(_pin(pins, leaf)))
+            files, overlay = _files(_pin(pins, leaf)), (overlays or {}).get(leaf.name)
+            self._bind_leaf(f"__leaf{i}", leaf, files, overlay)
         text = to_sql(made, dialect="duckdb", tables=names)
         given = ", ".join(f'"{i}"' for i in range(len(columns)))
         cast = ", ".join(
             f'CAST(q."{i}" AS {duck_type(kind)}) AS {_quoted(column)}'
             for i, (column, kind) in enumerate(columns)
         )
-        plain = len(names) == 1 and "JOIN" not in text and "GROUP" not in text
+        plain = len(names) == 1 and "JOIN" not in text and "GROUP" not in text and not overlays
         self.define(name, f"SELECT {cast} FROM ({text}) AS q ({given})", lazy=plain)
 
-    def _bind_leaf(self, name: str, leaf: Table, files: lookup.Files) -> None:
+    def _bind_leaf(
+        self, name: str, leaf: Table, files: lookup.Files, overlay: Overlay | None
+    ) -> None:
         listed = ", ".join(_quoted(n) for n in unique_names(leaf.columns))
         if files.kept:  # deletion vectors
             rows = lookup.read(files, list(leaf.names), {}, MOST_ROWS)
@@ -122,7 +133,24 @@ class DriverDesk:
             sql = f"SELECT * FROM {name}_rows"
         else:
             sql = scan(files, list(leaf.names))
+        if overlay is not None:
+            sql = self._changed(name, leaf, sql, overlay)
         self.db.execute(f"CREATE OR REPLACE TEMP VIEW {name} ({listed}) AS {sql}")
+
+    def _changed(self, name: str, leaf: Table, sql: str, overlay: Overlay) -> str:
+        """The rows of a table as a transaction leaves them."""
+        kinds = [f.dataType.simpleString() for f in overlay.pin.schema(list(leaf.names)).fields]
+        if not all(kind in _SAFE or kind.startswith("decimal") for kind in kinds):
+            raise UnsureError(f"{leaf.name} has columns whose equality is left to Spark")
+        self.db.register(f"{name}_change", overlay.of_columns(list(leaf.names)))
+        listed = ", ".join(
+            f"CAST({_quoted(n)} AS {duck_type(k)})" for n, k in zip(leaf.names, kinds, strict=True)
+        )
+        come, gone = (
+            f"SELECT {listed} FROM (SELECT *, unnest(range({sign}{WEIGHT})) FROM {name}_change)"
+            for sign in ("", "-")
+        )
+        return f"(({sql}) UNION ALL ({come})) EXCEPT ALL ({gone})"
 
     def bind_store(self, layout: Layout, store: Pin | None) -> None:
         """Makes the stored tables known; without a store they are empty."""

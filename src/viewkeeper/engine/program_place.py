@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine import program_driver
+from viewkeeper.engine.overlay import Overlay
 from viewkeeper.engine.program_driver import DriverDesk, NotHere
 from viewkeeper.engine.program_spark import SparkDesk
 from viewkeeper.engine.runner import Result, Runner
@@ -30,7 +31,8 @@ _COLLECTED = 2_000_000  # edges that Spark reads for the driver
 
 @dataclass
 class Place:
-    """Where a program runs: the query of its input, the sources, the store if there is one."""
+    """Where a program runs: the query of its input, the sources, the store if there is one, and
+    what a transaction does to the sources."""
 
     runner: Runner
     task: Task
@@ -38,6 +40,7 @@ class Place:
     pins: Mapping[str, Pin]
     sql: str
     store: Pin | None = None
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
 
     def edges(self) -> DataFrame:
         """The rows of the input, by Spark."""
@@ -48,6 +51,8 @@ class Place:
             pin = self.pins.get(leaf)
             if pin is None:
                 self.runner.bind(table, spark.table(self.compiled.definition.sources[leaf].sql))
+            elif leaf in self.overlays:
+                self.runner.bind(table, self.overlays[leaf].frame(spark, list(table.names)))
             else:
                 self.runner.bind(table, at(spark, pin.source, pin.version, list(table.names)))
         return self.runner.frame(self.compiled.query)
@@ -71,7 +76,8 @@ class Place:
         try:
             if self.compiled.definition.query is None:
                 raise UnsureError("a query that has no translation")
-            desk.bind_query(names[0], self.compiled.query, dict(self.pins), columns)
+            query, pins = self.compiled.query, dict(self.pins)
+            desk.bind_query(names[0], query, pins, columns, self.overlays)
         except NotHere:  # Spark reads the edges, and the driver goes on with them
             rows = self.edges().limit(_COLLECTED + 1).toArrow()
             if rows.num_rows > _COLLECTED:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F
 from viewkeeper.engine.runner import Runner
 from viewkeeper.lake.sources import Source, at
 from viewkeeper.lake.stores import OP, Patch
+from viewkeeper.recursive.layout import TAG
 from viewkeeper.recursive.task import Task
 
 Sizes = tuple[int, int]
@@ -24,14 +27,57 @@ def sizes_between(
 ) -> Sizes | Callable[[], Sizes]:
     """The sizes of Δ and ∇ of the first output: from the patch if the stored table is what
     readers see, else by comparing the two versions when first asked for."""
-    rows = patch.rows if patch is not None else None
-    if isinstance(rows, pa.Table) and (task.graph != "undirected" or not rows.num_rows):
-        ops = rows.column(OP)
-        come = int(pc.sum(pc.equal(ops, "I")).as_py() or 0)
-        if task.graph or not rows.num_rows:
-            return come, len(ops) - come
+    found = sizes_of_patch(task, patch) if patch is not None else None
+    if found is not None:
+        return found
     compare = _pairs if task.graph == "undirected" else _rows
     return lambda: compare(spark, store, task, before, after)
+
+
+def sizes_of_patch(task: Task, patch: Patch) -> Sizes | None:
+    """The same from the patch alone; None if it does not say."""
+    rows = patch.rows
+    if not isinstance(rows, pa.Table):
+        return None
+    if task.graph == "undirected" and rows.num_rows:
+        return _pairs_of_patch(task, rows)
+    if not task.graph and rows.num_rows:
+        return None
+    come = int(pc.sum(pc.equal(rows.column(OP), "I")).as_py() or 0)
+    return come, rows.num_rows - come
+
+
+def _pairs_of_patch(task: Task, rows: pa.Table) -> Sizes | None:
+    """Connected pairs that are new and gone, from the components that change."""
+    sizes: dict[str, dict[Any, int]] = {"D": {}, "I": {}}  # nodes by component, before and after
+    homes: dict[str, dict[Any, Any]] = {"D": {}, "I": {}}  # components by node
+    layout, ops = task.layout, rows.column(OP).to_pylist()
+
+    def held(table: str) -> dict[str, list[Any]]:
+        names = [name for name, _ in layout.held(table)]
+        return {n: rows.column(layout.place(table, n)).to_pylist() for n in names}
+
+    tags = rows.column(TAG).to_pylist()
+    every, each = held("COMPONENTS"), held("COMPONENT")
+    nodes = list(zip(*(v for n, v in each.items() if n != "Comp"), strict=True))
+    for i, (tag, op) in enumerate(zip(tags, ops, strict=True)):
+        if tag == "COMPONENTS":
+            sizes[op][every["Comp"][i]] = every["Nodes"][i]
+        else:
+            homes[op][nodes[i]] = each["Comp"][i]
+    known = {*sizes["D"], *sizes["I"]}
+    if not {*homes["D"].values(), *homes["I"].values()} <= known:
+        return None  # a component that changes and has as many nodes as before
+    together: Counter[tuple[Any, Any]] = Counter()
+    for c in known:
+        together[c, c] += sizes["D"].get(c, 0)
+    for node, old in homes["D"].items():
+        together[old, old] -= 1
+        if node in homes["I"]:
+            together[old, homes["I"][node]] += 1
+    stay = sum(n * (n - 1) for n in together.values())
+    before, after = (sum(n * (n - 1) for n in sizes[op].values()) for op in "DI")
+    return after - stay, before - stay
 
 
 def size_of(spark: SparkSession, store: Source, task: Task) -> Sizes:

@@ -30,9 +30,10 @@ from viewkeeper.engine.program_place import (
     patch_sql,
     whole_sql,
 )
-from viewkeeper.engine.program_sizes import Sizes, size_of, sizes_between
+from viewkeeper.engine.program_sizes import Sizes, size_of, sizes_between, sizes_of_patch
 from viewkeeper.engine.program_spark import SparkDesk
 from viewkeeper.engine.refresh import (
+    Planned,
     Situation,
     Ways,
     bind_source,
@@ -174,8 +175,10 @@ def _work(
     only = found.record.refresh == "incremental" or choice.reason == 'asked for "incremental"'
     settings = {"share": _EVER} if only and task.graph in ("acyclic", "directed") else {}
     with Runner(spark) as runner:
-        change = None if changed is None else _change(runner, found, report)
-        place = Place(runner, task, found.compiled, found.pins, found.record.sql, found.store)
+        change = None
+        if changed is not None:
+            change, report.lookups = _change(runner, found)
+        place = _place(runner, found)
         try:
             with closing(place.driver(change)) as desk:
                 _finish(spark, desk, place, found, report, change, settings, only)
@@ -188,17 +191,20 @@ def _as(choice: Choice, strategy: str) -> Choice:
     return replace(choice, strategy=strategy)
 
 
-def _change(runner: Runner, found: Situation, report: RefreshReport) -> Result:
-    """The rows of the input that came and went."""
+def _place(runner: Runner, found: Situation) -> Place:
+    query, sql = found.compiled, found.record.sql
+    return Place(runner, task_of(found), query, found.pins, sql, found.store, found.overlays)
+
+
+def _change(runner: Runner, found: Situation) -> tuple[Result, list[str]]:
+    """The rows of the input that came and went, and what was looked up for them."""
     places: dict[Any, Any] = {}
     for leaf in found.compiled.leaves:
         places.update(bind_source(runner, found, leaf))
     query = found.compiled.query
     step = BagStore(query, unique_names(query.columns)).refresh(found.changed).computes[0]
     lookups = Lookups(runner, places)
-    result = runner.compute(lookups.reduced(step.query))
-    report.lookups = lookups.reads
-    return result
+    return runner.compute(lookups.reduced(step.query)), lookups.reads
 
 
 def _finish(
@@ -266,6 +272,28 @@ def _patch(rows: pa.Table | DataFrame | None, found: Situation, task: Task) -> t
         return Patch(rows, keys), "native"
     large = rows.num_rows > _OVERWRITE_SHARE * row_count(found.store)
     return Patch(rows, keys), "overwrite" if large else "merge"
+
+
+# ── within a transaction ─────────────────────────────────────────────────────────────────────────
+
+
+def planned(runner: Runner, found: Situation) -> Planned:
+    """What a program does to its store, computed and not yet applied."""
+    change, lookups = _change(runner, found)
+    place = _place(runner, found)
+    try:
+        with closing(place.driver(change)) as desk:
+            return _planned(desk, place, found, lookups)
+    except NotHere:
+        return _planned(place.spark(change), place, found, lookups)
+
+
+def _planned(desk: Desk, place: Place, found: Situation, lookups: list[str]) -> Planned:
+    task = place.task
+    outcome = follow(task, desk, {})
+    sql = (difference_sql if outcome.replace else patch_sql)(task, desk, outcome)
+    patch, lane = _patch(desk.result(sql) if sql else None, found, task)
+    return Planned(patch, lane, sizes_of_patch(task, patch), lookups)
 
 
 WAYS = Ways(decide, _full, _incremental)

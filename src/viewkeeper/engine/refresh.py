@@ -298,7 +298,7 @@ class Planned:
     lane: str
     sizes: tuple[int, int] | None  # None: they are found when asked for
     lookups: list[str]
-    change: Query  # the view's signed change, over leaves of the runner
+    change: Query | None = None  # the view's signed change, over leaves of the runner
 
 
 def planned(runner: Runner, found: Situation) -> Planned:

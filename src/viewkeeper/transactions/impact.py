@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,8 @@ from viewkeeper.algebra.changes.signed import plus
 from viewkeeper.algebra.nodes import ADDED, NEW, REMOVED, Query, Select, Table
 from viewkeeper.algebra.scalars import Col, Const, call
 from viewkeeper.algebra.walk import tables
-from viewkeeper.compiled import Compiled
+from viewkeeper.compiled import Compiled, compile_view
+from viewkeeper.engine import programs
 from viewkeeper.engine.keyed import rows_with
 from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.overlay import COME, GONE, Overlay, writable
@@ -38,7 +39,7 @@ from viewkeeper.records import Record
 from viewkeeper.transactions.applying import view_part
 from viewkeeper.transactions.errors import UnsupportedTableError
 from viewkeeper.transactions.journal import Part
-from viewkeeper.transactions.state import State, too_large
+from viewkeeper.transactions.state import MOST_ROWS, State, too_large
 
 
 @dataclass(frozen=True)
@@ -100,13 +101,13 @@ def view_impact(
     if found.changed:
         with Runner(state.spark) as runner:
             try:
-                made = planned(runner, found)
+                made = programs.planned(runner, found) if record.program else planned(runner, found)
             except StoreDiffersError:
                 raise StaleError(record) from None
             if not isinstance(made.patch.rows, pa.Table):
                 raise too_large(f"too much of the view {record.label}")
             patch, lane, sizes = made.patch, made.lane, made.sizes or (0, 0)
-            if show:
+            if show and made.change is not None:
                 shown = runner.compute(net_rows(made.change)).rows
     else:
         empty = pa.table({OP: pa.array([], pa.string())})
@@ -122,7 +123,26 @@ def view_impact(
         metadata_of(found, found.timing, "incremental"),
         expects,
     )
-    return ViewImpact(record, part, patch, shown, sizes)
+    impact = ViewImpact(record, part, patch, shown, sizes)
+    if show and record.program:
+        return replace(impact, change=_seen(state, impact))
+    return impact
+
+
+def _seen(state: State, impact: ViewImpact) -> pa.Table | None:
+    """The change of what readers see of a program's stored tables."""
+    stored = store_overlay(state, impact)
+    if stored is None:
+        return None
+    compiled = compile_view(state.spark, impact.record.reader)
+    ((leaf, table),) = compiled.leaves.items()
+    feeds = {leaf: Feed("feed", local=stored.of_columns(list(table.names)))}
+    signed = net_rows(signed_change(compiled.query, [leaf]))
+    overlays, pins = {leaf: stored}, {leaf: stored.pin}
+    found, _ = _evaluated(state.spark, compiled, pins, feeds, overlays, signed, MOST_ROWS + 1)
+    if found.num_rows > MOST_ROWS:
+        raise too_large(f"too much of the view {impact.record.label}")
+    return found
 
 
 def situation(
@@ -264,6 +284,21 @@ def violations_by(
         return [], []
     signed = signed_change(compiled.query, list(feeds))
     added = Select(net_rows(signed), call(">", Col(signed.arity - 1), Const(0)))
+    found, lookups = _evaluated(spark, compiled, pins, feeds, overlays, added)
+    return rows_of(found, compiled.definition.schema.names), lookups
+
+
+def _evaluated(
+    spark: SparkSession,
+    compiled: Compiled,
+    pins: dict[str, Pin],
+    feeds: dict[str, Feed],
+    overlays: dict[str, Overlay],
+    query: Query,
+    most: int = 1000,
+) -> tuple[pa.Table, list[str]]:
+    """The rows of a query over the tables after changes and over the changes, and what was looked
+    up for them."""
     with Runner(spark) as runner:
         places: dict[Table, Place] = {}
         for leaf, table in compiled.leaves.items():
@@ -272,16 +307,15 @@ def violations_by(
             now = Table(table.name, table.names, NEW)
             places.update(bind_leaf(runner, now, pins[leaf], overlays.get(leaf)))
         lookups = Lookups(runner, places)
-        found = _few(runner.compute(lookups.reduced(added)))
-    return rows_of(found, compiled.definition.schema.names), lookups.reads
+        return _few(runner.compute(lookups.reduced(query)), most), lookups.reads
 
 
-def _few(result: Result) -> pa.Table:
+def _few(result: Result, most: int = 1000) -> pa.Table:
     """The rows, or as many as somebody would look at."""
     if result.rows is not None:
         return result.rows
     assert result.frame is not None
-    return result.frame.limit(1000).toArrow()
+    return result.frame.limit(most).toArrow()
 
 
 def rows_of(rows: pa.Table, names: Sequence[str]) -> list[Row]:

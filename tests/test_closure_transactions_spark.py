@@ -1,0 +1,117 @@
+"""Closures that are kept within transactions, and constraints over them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import viewkeeper as vk
+from test_closure_spark import components, on_spark, reach, seen, table, together
+from viewkeeper.errors import ViewKeeperError
+
+
+@pytest.fixture(scope="module")
+def keeper(spark: Any) -> Iterator[vk.Keeper]:
+    spark.sql("CREATE SCHEMA IF NOT EXISTS roads")
+    yield vk.Keeper(spark, schema="vk_closure_transaction_tests")
+
+
+def edges(keeper: vk.Keeper, name: str) -> list[Any]:
+    return [tuple(row) for row in keeper.spark.table(name).collect()]
+
+
+def test_no_cycles_as_a_constraint(keeper: vk.Keeper) -> None:
+    table(keeper, "roads.parts", [(1, 2), (2, 3)])
+    keeper.create_closure("roads.within", "roads.parts", "src", "dst", maintain="immediate")
+    keeper.add_constraint("no_cycles", "SELECT src FROM roads.within WHERE src = dst")
+    with keeper.transaction() as t:
+        t.insert("roads.parts", [(3, 4)])
+        shown = t.preview()
+    assert shown.allowed
+    assert {tuple(r) for r in shown.views["roads.within"].added.collect()} == {
+        (1, 4), (2, 4), (3, 4),
+    }  # fmt: skip
+    assert t.report is not None and t.report.views == {"roads.within": (3, 0)}
+    assert seen(keeper, "roads.within") == reach([(1, 2), (2, 3), (3, 4)])
+    with pytest.raises(vk.ConstraintViolation) as caught, keeper.transaction() as t:
+        t.insert("roads.parts", [(9, 9), (4, 1)])
+        t.delete("roads.parts", "src = 9")
+    assert caught.value.constraint == "no_cycles"
+    assert {tuple(r) for r in caught.value.rows} == {(1,), (2,), (3,), (4,)}
+    assert Counter(edges(keeper, "roads.parts")) == Counter([(1, 2), (2, 3), (3, 4)])
+    with keeper.transaction() as t:  # the cycle is broken by the same transaction
+        t.insert("roads.parts", [(4, 1)])
+        t.delete("roads.parts", "src = 2")
+    now = edges(keeper, "roads.parts")
+    assert seen(keeper, "roads.within") == reach(now) == {(1, 2), (3, 4), (4, 1), (3, 1), (3, 2),
+        (4, 2)}  # fmt: skip
+    assert keeper.check() == []
+    keeper.drop_constraint("no_cycles")
+
+
+def test_an_edge_that_closes_a_cycle_ends_the_transaction(keeper: vk.Keeper) -> None:
+    table(keeper, "roads.tree", [(1, 2), (2, 3)])
+    keeper.create_closure("roads.below", "roads.tree", "src", "dst", "acyclic", "auto", "immediate")
+    with pytest.raises(ViewKeeperError) as caught, keeper.transaction() as t:
+        t.insert("roads.tree", [(3, 1)])
+    assert caught.value.code == "CYCLE"
+    assert seen(keeper, "roads.tree") == {(1, 2), (2, 3)}
+    assert seen(keeper, "roads.below") == {(1, 2), (2, 3), (1, 3)}
+
+
+def test_programs_for_one_row_are_not_immediate(keeper: vk.Keeper) -> None:
+    table(keeper, "roads.few", [(1, 2)])
+    with pytest.raises(ViewKeeperError) as caught:
+        keeper.create_program("roads.even", "roads.few", "even", maintain="immediate")
+    assert caught.value.code == "INVALID_OPTION"
+
+
+@pytest.mark.parametrize(
+    "driver", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["driver", "spark"]
+)
+@pytest.mark.parametrize("graph", ["directed", "acyclic", "undirected"])
+def test_random_transactions(keeper: vk.Keeper, graph: str, driver: bool) -> None:
+    seed = 7
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    name = f"roads.{graph}_{driver}"
+    table(keeper, name, [(0, 1), (1, 2), (0, 1)])
+    closure = f"{name}_closure"
+    keeper.create_closure(closure, f"SELECT * FROM {name} WHERE src < 90", "src", "dst", graph,
+                          maintain="immediate")  # fmt: skip
+    keeper.create_view(
+        f"{closure}_sizes", f"SELECT src, count(*) AS n FROM {closure} GROUP BY src",
+        maintain="immediate",
+    )  # fmt: skip
+    want = together if graph == "undirected" else reach
+
+    def some() -> tuple[int, int]:
+        a, b = chance.sample(range(9), 2)
+        return (min(a, b), max(a, b)) if graph == "acyclic" else (a, b)
+
+    for _ in range(6 if driver else 2):
+        before = seen(keeper, closure)
+        with keeper.transaction() as t:
+            t.insert(name, [some() for _ in range(chance.randint(0, 3))] + [(99, 1)])
+            if chance.random() < 0.7:
+                a, b = some()
+                t.delete(name, f"src = {a} OR dst = {b}")
+            if driver:
+                t.preview()
+            else:
+                with on_spark(keeper):
+                    t.commit()
+        now = [e for e in edges(keeper, name) if e[0] < 90]
+        after = seen(keeper, closure)
+        assert after == want(now)
+        assert t.report is not None
+        sizes = t.report.views.get(closure, (0, 0))
+        assert sizes == (len(after - before), len(before - after))
+        assert seen(keeper, f"{closure}_sizes") == set(Counter(a for a, _ in after).items())
+        if graph == "undirected":
+            assert seen(keeper, f"{closure}_components") == components(now)
+    assert keeper.refresh(closure)[0].strategy == "none"

@@ -45,6 +45,7 @@ LAYERS = [
     "algebra.cost",
     "algebra",
     "records",
+    "graph",
     "statements",
     "recursive",
     "frontend",
@@ -62,6 +63,7 @@ LAYERS = [
     "home",
     "jars",
     "session",
+    "names",
     "transactions",
     "keeper",
     ".",
@@ -82,7 +84,7 @@ LATE = {
     ("algebra.nodes", "algebra.notation"),
 }
 SPARK = ("pyspark", "py4j", "delta", "deltalake")
-NO_SPARK = ("errors", "algebra", "plan", "records", "recursive", "statements")
+NO_SPARK = ("errors", "algebra", "plan", "records", "graph", "recursive", "statements")
 
 
 def modules() -> dict[str, Path]:

@@ -28,6 +28,8 @@ LAYERS = [
     "algebra.notation",
     "algebra.reading",
     "algebra.sql_scalars",
+    "algebra.sql_names",
+    "algebra.sql_selects",
     "algebra.sql",
     "algebra.changes.propagation",
     "algebra.changes.aggregates",

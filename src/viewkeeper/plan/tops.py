@@ -23,7 +23,7 @@ from viewkeeper.algebra.nodes import (
     with_children,
 )
 from viewkeeper.algebra.scalars import TRUE, Col
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan.bags import ONE, CountStore, columns_up_to, net_by_row, patched, repeated
 from viewkeeper.plan.present import Present
 from viewkeeper.plan.steps import Compute, Refresh, store_leaf

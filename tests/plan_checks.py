@@ -10,7 +10,7 @@ from typing import Any
 from checks import Changes, case, expected
 from viewkeeper import algebra as al
 from viewkeeper.algebra.meaning import Bag
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.groups import GroupStore, group_store
 from viewkeeper.plan.lookups import reduced

@@ -66,9 +66,9 @@ def visible(keeper: Any, names: Iterable[str]) -> dict[str, tuple[Bag, list[str]
     found = {}
     copy = session(keeper.spark)
     for name in names:
-        record = keeper._record(name)
+        record = keeper._views.get(name)
         local_table(keeper.spark, copy, record.store).createOrReplaceTempView("stored")
-        frame = copy.sql(keeper._compile(record).reader_sql("stored"))
+        frame = copy.sql(keeper._views.compiled(record).reader_sql("stored"))
         found[name] = bag(frame.collect()), frame.columns
     return found
 

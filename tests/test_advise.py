@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from viewkeeper import algebra as al
 from viewkeeper.advice import Advice
 from viewkeeper.advise import LEAST, _clustered, advise, apply, text
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.vector import Pin
 from viewkeeper.frontend import Definition

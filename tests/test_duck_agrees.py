@@ -13,7 +13,7 @@ from viewkeeper import algebra as al
 from viewkeeper.algebra.meaning import Bag
 from viewkeeper.algebra.nodes import Project
 from viewkeeper.algebra.scalars import Col, Opaque
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.engine import duck
 from viewkeeper.engine.sure_text import UnsureError, arithmetic
 from viewkeeper.plan.bags import BagStore

@@ -59,7 +59,7 @@ def source(lake: Path, name: str) -> Source:
             metadata = json.loads(line)["metaData"]
     version = DeltaTable(folder).version()
     location = f"file:{folder}"
-    mark = tips._mark(str(folder), version)
+    mark = tips.mark_of(str(folder), version)
     tips._TIPS[location] = tips.Tip(version, metadata, mark)
     return Source(name, metadata["id"], location)
 

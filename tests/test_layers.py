@@ -28,6 +28,8 @@ LAYERS = [
     "algebra.notation",
     "algebra.reading",
     "algebra.sql_scalars",
+    "algebra.sql_names",
+    "algebra.sql_selects",
     "algebra.sql",
     "algebra.changes.propagation",
     "algebra.changes.aggregates",
@@ -45,6 +47,7 @@ LAYERS = [
     "algebra.cost",
     "algebra",
     "records",
+    "graph",
     "statements",
     "recursive",
     "frontend",
@@ -62,6 +65,12 @@ LAYERS = [
     "home",
     "jars",
     "session",
+    "names",
+    "views",
+    "creating",
+    "refreshing",
+    "looking",
+    "answers",
     "transactions",
     "keeper",
     ".",
@@ -82,7 +91,7 @@ LATE = {
     ("algebra.nodes", "algebra.notation"),
 }
 SPARK = ("pyspark", "py4j", "delta", "deltalake")
-NO_SPARK = ("errors", "algebra", "plan", "records", "recursive", "statements")
+NO_SPARK = ("errors", "algebra", "plan", "records", "graph", "recursive", "statements")
 
 
 def modules() -> dict[str, Path]:

@@ -37,7 +37,7 @@ def compare_view(keeper: Any, record: Record) -> tuple[int, int]:
     NotComparableError
         The query gives another answer each time, or a source is no longer what it was.
     """
-    spark, compiled = keeper.spark, keeper._compile(record)
+    spark, compiled = keeper.spark, keeper._views.compiled(record)
     _, meta = stores.last_metadata(spark, find(spark, record.store))
     pins: dict[str, Pin] = {}
     for leaf, then in meta.get("sources", {}).items():

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from viewkeeper.compiled import Compiled, read_definition
 from viewkeeper.lake.sources import quoted
-from viewkeeper.records import InvalidOptionError, InvalidQueryError, Record
+from viewkeeper.records import InvalidOptionError, InvalidQueryError, Record, one_of
 from viewkeeper.recursive.closure import Closure
 from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.library import GRAPHS, Graph
@@ -76,10 +76,7 @@ def ask_closure(
     graph: str,
 ) -> Asked:
     """The closure of the edges in a table, a view or a query."""
-    if graph not in GRAPHS:
-        raise InvalidOptionError(
-            f"graph is {graph!r}", hint=f"Use one of {', '.join(map(repr, GRAPHS))}."
-        )
+    one_of("graph", graph, GRAPHS)
     task = Task(_graph(graph), names_of(start), names_of(end))
     Closure(task.start, task.end, _graph(graph))  # says what is wrong with the columns
     names = [*task.start, *task.end]

@@ -6,10 +6,11 @@ Delta tables, so several processes share them, and every change of them is one a
 
 from __future__ import annotations
 
+import datetime
+import json
 import statistics
 import threading
 import uuid
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -20,7 +21,7 @@ from viewkeeper.lake import compaction, history, lanes, stores
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
-from viewkeeper.records import Record
+from viewkeeper.records import Record, RefreshReport
 
 _VIEWS = "name STRING, record STRING"
 _HISTORY = (
@@ -179,8 +180,12 @@ class Home:
         ]
         return int(statistics.median(found)) if found else None
 
-    def log(self, rows: list[dict[str, Any]]) -> None:
-        """Adds rows to the history."""
+    def log(self, reports: list[RefreshReport], when: datetime.datetime) -> None:
+        """Adds refreshes to the history."""
+        if not reports:
+            return
+        told = [r.as_dict() for r in reports]
+        rows = [{**r, "at": when, "sources": json.dumps(r["sources"])} for r in told]
         source = self.table("history", _HISTORY)
         schema = pa.schema([(n, _ARROW[t]) for n, t in (c.split() for c in _HISTORY.split(", "))])
         table = pa.Table.from_pylist(

@@ -28,7 +28,8 @@ from viewkeeper.algebra.nodes import (
     children,
 )
 from viewkeeper.algebra.scalars import Col
-from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.sql import to_sql
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.algebra.walk import postorder, substitute, tables
 from viewkeeper.compiled import Compiled
 from viewkeeper.plan.probe import Needs, core, reads

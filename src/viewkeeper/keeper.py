@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import datetime
-import json
 import os
-import threading
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from viewkeeper import answers
 from viewkeeper.advice import Advice
-from viewkeeper.advise import LEAST, USUAL_ROWS, advise, apply
-from viewkeeper.closures import Asked, ask_closure, ask_program, ask_recursive, check_recursive
-from viewkeeper.compiled import Compiled, compile_view
-from viewkeeper.definitions import Definitions, reads
-from viewkeeper.engine import changes as view_changes
-from viewkeeper.engine import program_changes, programs
-from viewkeeper.engine.order import SkippedError, in_order
-from viewkeeper.engine.refresh import build_frame, refresh, source_names
-from viewkeeper.engine.runner import Runner
+from viewkeeper.advise import LEAST, apply
+from viewkeeper.closures import ask_closure, ask_program, ask_recursive, check_recursive
+from viewkeeper.creating import Wanted, create, drop
 from viewkeeper.engine.vector import Vector
-from viewkeeper.errors import UnknownTableError, suggestion
-from viewkeeper.explain import Explanation, explain_query, explain_view
-from viewkeeper.explain_program import explain_asked, explain_program
-from viewkeeper.home import Home
-from viewkeeper.lake import stores
-from viewkeeper.lake.errors import ConflictError, NotDeltaError
-from viewkeeper.lake.sources import Source, find, quoted
-from viewkeeper.plan.choose import Timing
-from viewkeeper.records import (
-    MAINTAIN_MODES,
-    REFRESH_MODES,
-    CyclicViewError,
-    InvalidOptionError,
-    NameTakenError,
-    NotIncrementalError,
-    Record,
-    RefreshFailedError,
-    RefreshReport,
-    SessionError,
-    UnknownViewError,
-    View,
-    ViewInUseError,
-)
-from viewkeeper.session import check_classic, lake_of, local_session, sync
+from viewkeeper.explain import Explanation
+from viewkeeper.graph import downstream, with_upstream
+from viewkeeper.looking import advise_record, changes_since, explain_record, explain_text
+from viewkeeper.names import full_name, full_name_or_none
+from viewkeeper.records import Record, RefreshReport, SessionError, View, ViewInUseError, one_of
+from viewkeeper.refreshing import failure, refresh_views
+from viewkeeper.session import check_classic, local_session
 from viewkeeper.statements import read_statement
 from viewkeeper.transactions.checking import Violation, check
 from viewkeeper.transactions.constraints import Constraint, Form
@@ -63,6 +36,7 @@ from viewkeeper.transactions.manager import Host, Transactions
 from viewkeeper.transactions.snapshot import Snapshot, snapshot
 from viewkeeper.transactions.subscriptions import Subscription, Subscriptions, ViewChange
 from viewkeeper.transactions.transaction import Transaction
+from viewkeeper.views import Views
 
 
 def connect(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Keeper:
@@ -106,14 +80,11 @@ class Keeper:
     def __init__(self, spark: SparkSession, schema: str = "viewkeeper") -> None:
         check_classic(spark)
         self._spark: SparkSession | None = spark
-        self._lake = lake_of(spark)
-        self._home = Home(spark, schema)
-        self._sources: dict[str, Source] = {}
-        self._definitions = Definitions(spark, self._sources)
-        self._readers: dict[str, tuple[str, ...]] = {}  # shown in the catalog: id to names
+        self._views = Views(lambda: self.spark, schema)
+        self._home = self._views.home
         self._transactions = Transactions(self._host())
         self._subscriptions = Subscriptions(self._host())
-        self._sync()
+        self._views.sync()
         self._transactions.recover()
 
     @property
@@ -121,6 +92,8 @@ class Keeper:
         """The Spark session."""
         if self._spark is None:
             raise SessionError("this keeper was stopped", hint="Connect again.")
+        if self._spark.sparkContext._jsc is None:
+            raise SessionError("the Spark session has ended", hint="Connect again.")
         return self._spark
 
     def stop(self) -> None:
@@ -172,9 +145,10 @@ class Keeper:
         if isinstance(query, str):
             closure = ask_recursive(query)
             if closure is not None:
-                return self._create(name, closure.query, refresh, maintain, replace, closure)
+                wanted = Wanted(name, closure.query, refresh, maintain, replace, closure)
+                return create(self._views, wanted)
             check_recursive(self.spark, query)
-        return self._create(name, query, refresh, maintain, replace)
+        return create(self._views, Wanted(name, query, refresh, maintain, replace))
 
     def create_closure(
         self,
@@ -215,7 +189,8 @@ class Keeper:
         >>> keeper.create_closure("reach", "links", "src", "dst")         # doctest: +SKIP
         """
         asked = ask_closure(self.spark, edges, start, end, graph)
-        return self._create(name, asked.query, refresh, maintain, replace, asked)
+        wanted = Wanted(name, asked.query, refresh, maintain, replace, asked)
+        return create(self._views, wanted)
 
     def create_program(
         self,
@@ -250,74 +225,8 @@ class Keeper:
         >>> keeper.create_program("is_even", "SELECT id FROM t", "even")  # doctest: +SKIP
         """
         asked = ask_program(self.spark, source, program)
-        return self._create(name, asked.query, refresh, maintain, replace, asked)
-
-    def _create(
-        self,
-        name: str,
-        query: str | DataFrame,
-        refresh: str,
-        maintain: str,
-        replace: bool,
-        asked: Asked | None = None,
-    ) -> RefreshReport:
-        _one_of("refresh", refresh, REFRESH_MODES)
-        _one_of("maintain", maintain, MAINTAIN_MODES)
-        if asked is not None and asked.task.rowwise and maintain != "deferred":
-            raise InvalidOptionError(
-                f"{name} is kept by a program for one row at a time, and maintain is {maintain!r}",
-                hint='Use maintain="deferred", or write a program ON BATCH.',
-            )
-        start = datetime.datetime.now(datetime.timezone.utc)
-        self._sync()
-        full_name = self._full_name(name)
-        old = self._home.records().get(full_name)
-        self._check_name(full_name, old, replace)
-        compiled = compile_view(self.spark, query)
-        if refresh == "incremental" and compiled.blocked:
-            raise NotIncrementalError(
-                f"{name} cannot be kept incrementally: {compiled.blocked}",
-                hint='Create it with refresh="full" or "auto", or take this part out of the query.',
-            )
-        if maintain == "immediate":
-            self._check_immediate(name, compiled, refresh)
-        sql = query if isinstance(query, str) else self._text_of(name, compiled)
-        catalog, schema = self._current()
-        identity = uuid.uuid4().hex
-        record = Record(
-            id=identity,
-            name=full_name,
-            label=name,
-            sql=sql,
-            catalog=catalog,
-            schema=schema,
-            store=f"{self._home.schema}.{quoted('store_' + identity[:16])}",
-            refresh=refresh,
-            maintain=maintain,
-            created=start.isoformat(),
-            columns=compiled.columns,
-            reads=reads(compiled),
-        )
-        if asked is None:
-            record = dataclasses.replace(record, reader=compiled.reader_sql(record.store))
-        else:
-            record = asked.record(self.spark, record, compiled)
-            self._check_others(record, old)
-        self._check_cycle(record, old)
-        report = self._build(record, compiled)
-        try:
-            self._home.save(record, after=old.id if old else None)
-        except ConflictError:
-            self._drop_store(record)
-            raise
-        self._definitions.put(record, compiled)
-        self._show(record)
-        if old is not None:
-            self._hide([n for n, _ in old.others if n not in dict(record.others)])
-            self._redirect(old, record)
-            self._drop_store(old)
-        self._log([report], start)
-        return report
+        wanted = Wanted(name, asked.query, refresh, maintain, replace, asked)
+        return create(self._views, wanted)
 
     def materialized_view(
         self, function: Callable[[], Any] | None = None, *, name: str | None = None, **options: Any
@@ -333,11 +242,11 @@ class Keeper:
         ...     return keeper.spark.table("t").groupBy("c").count()
         """
 
-        def create(f: Callable[[], Any]) -> Callable[[], Any]:
+        def decorate(f: Callable[[], Any]) -> Callable[[], Any]:
             self.create_view(name or f.__name__, f(), **options)
             return f
 
-        return create if function is None else create(function)
+        return decorate if function is None else decorate(function)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
         """Drops a view and its rows.
@@ -348,20 +257,18 @@ class Keeper:
         --------
         >>> keeper.drop_view("v")                                         # doctest: +SKIP
         """
-        self._sync()
-        records = self._home.records()
-        full_name = self._full_name(name)
-        if full_name not in records and if_exists:
-            return
-        record = self._record(name)
-        users = [r.label for r in records.values() if record.store in r.reads]
+        self._views.sync()
+        record = self._views.find(name)
+        if record is None:
+            if if_exists:
+                return
+            raise self._views.unknown(name)
+        users = [r.label for r in downstream(record, self._views.all())]
         guards = self._transactions.constraints().values()
         users += [f"the constraint {c.name}" for c in guards if record.store in c.reads]
         if users:
             raise ViewInUseError(f"{name} is read by {', '.join(users)}", hint="Drop these first.")
-        self._hide([record.name, *(name for name, _ in record.others)])
-        self._home.remove(record.name)
-        self._drop_store(record)
+        drop(self._views, record)
 
     def views(self) -> list[View]:
         """All views, in the order of their creation: their names, with what is known of them.
@@ -370,8 +277,8 @@ class Keeper:
         --------
         >>> [(v, v.refresh) for v in keeper.views()]                      # doctest: +SKIP
         """
-        self._sync()
-        return [View.of(record) for record in self._home.records().values()]
+        self._views.sync()
+        return [View.of(record) for record in self._views.all()]
 
     # ── refresh ──
 
@@ -403,55 +310,21 @@ class Keeper:
         ...     print(report)
         """
         if strategy is not None:
-            _one_of("strategy", strategy, ("incremental", "full"))
+            one_of("strategy", strategy, ("incremental", "full"))
         start = datetime.datetime.now(datetime.timezone.utc)
-        self._sync()
+        self._views.sync()
         names = [name] if isinstance(name, str) else list(name or ())
-        insisted = {self._full_name(n) for n in names}
-        wanted = self._with_upstream(names)
-        vector = self._vector(wanted)
-        records = {r.name: r for r in wanted}
-        needs = {r.name: [u.name for u in self._upstream(r)] for r in wanted}
-        lock = threading.Lock()
-
-        def tell(label: str, report: RefreshReport | None) -> None:
-            if watch is not None:
-                with lock:
-                    watch(label, report)
-
-        def one(full_name: str) -> RefreshReport:
-            record, report = records[full_name], None
-            insist = strategy if not names or full_name in insisted else None
-            tell(record.label, None)
-            try:
-                with lock:  # compiling uses the session's current schema
-                    compiled = self._compile(record)
-                report = self._refresh(record, compiled, vector, insist)
-                return report
-            finally:
-                tell(record.label, report)
-
-        done, failed = in_order(list(records), needs, one)
-        reports = list(done.values())
-        self._log([r for r in reports if r.lane != "none"], start)
+        insisted = {full_name(self.spark, n) for n in names}
+        chosen = [self._views.get(n) for n in names] or self._views.all()
+        wanted = with_upstream(chosen, self._views.all())
+        reports, failed = refresh_views(
+            self._views, wanted, self._vector(wanted), strategy, insisted or None, watch
+        )
+        self._home.log([r for r in reports if r.lane != "none"], start)
         self._deliver()
         if failed:
-            told = {
-                n: _upstream_failed(records[n]) if isinstance(e, SkippedError) else e
-                for n, e in failed.items()
-            }
-            raise _failure(told, reports)
+            raise failure(failed, reports)
         return reports
-
-    def _refresh(
-        self, record: Record, compiled: Compiled, vector: Vector, insist: str | None
-    ) -> RefreshReport:
-        if insist is None and record.refresh == "full":
-            insist = "full"
-        if insist is None and record.refresh == "incremental":
-            insist = "incremental"
-        ways = programs.WAYS if record.program else None
-        return refresh(self.spark, record, compiled, vector, insist, ways)
 
     # ── transactions ──
 
@@ -466,7 +339,7 @@ class Keeper:
         ...     t.insert("orders", [(1, "ann")])
         ...     t.delete("carts", "owner = 'ann'")
         """
-        self._sync()
+        self._views.sync()
         return self._transactions.begin()
 
     def add_constraint(self, name: str, query: str | Form) -> Constraint:
@@ -488,7 +361,7 @@ class Keeper:
         >>> keeper.add_constraint("paid", "SELECT * FROM orders WHERE due < 0")  # doctest: +SKIP
         >>> keeper.add_constraint("k", vk.key("orders", "id"))            # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         return add_constraint(self._transactions, name, query)
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> None:
@@ -507,7 +380,7 @@ class Keeper:
         --------
         >>> [(c.name, c.given) for c in keeper.constraints()]             # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         self._transactions.recover()
         return list(self._transactions.constraints().values())
 
@@ -521,7 +394,7 @@ class Keeper:
         >>> for violation in keeper.check():                              # doctest: +SKIP
         ...     print(violation)
         """
-        self._sync()
+        self._views.sync()
         if name is not None and name not in self._transactions.constraints():
             raise unknown_constraint(self._transactions, name)
         return check(self._transactions, name)
@@ -534,7 +407,7 @@ class Keeper:
         >>> moment = keeper.snapshot("orders", "items")                   # doctest: +SKIP
         >>> moment.sql("SELECT count(*) FROM orders JOIN items USING (id)")  # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         return snapshot(self._transactions, tables)
 
     def recover(self) -> int:
@@ -546,7 +419,7 @@ class Keeper:
         --------
         >>> keeper.recover()                                              # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         return self._transactions.recover()
 
     # ── active queries ──
@@ -573,8 +446,8 @@ class Keeper:
         --------
         >>> keeper.on_change("v", lambda change: change.added.show())     # doctest: +SKIP
         """
-        self._sync()
-        return self._subscriptions.add(self._record(view), callback, name)
+        self._views.sync()
+        return self._subscriptions.add(self._views.get(view), callback, name)
 
     def poll(self) -> int:
         """Tells subscribers what other processes changed; how many changes there were.
@@ -583,7 +456,7 @@ class Keeper:
         --------
         >>> keeper.poll()                                                 # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         return self._subscriptions.deliver()
 
     # ── looking ──
@@ -598,23 +471,14 @@ class Keeper:
         --------
         >>> print(keeper.explain("v"))                                    # doctest: +SKIP
         """
-        self._sync()
-        record = self._home.records().get(self._full_name_or_none(name_or_sql) or "")
+        self._views.sync()
+        record = self._home.records().get(full_name_or_none(self.spark, name_or_sql) or "")
+        if record is not None:
+            return explain_record(self._views, record)
         constraint = self._transactions.constraints().get(name_or_sql)
-        if record is None and constraint is not None:
+        if constraint is not None:
             return explain_constraint(self._transactions, constraint)
-        if record is None:
-            if len(name_or_sql.split()) == 1:
-                raise self._unknown(name_or_sql)
-            asked = ask_recursive(name_or_sql)
-            if asked is not None:
-                compiled = compile_view(self.spark, asked.query)
-                return explain_asked(asked.task, compiled)
-            return explain_query(compile_view(self.spark, name_or_sql), name_or_sql)
-        vector = Vector(self.spark, self._sources)
-        if record.program:
-            return explain_program(self.spark, record, self._compile(record), vector)
-        return explain_view(self.spark, record, self._compile(record), vector)
+        return explain_text(self._views, name_or_sql)
 
     def advise(self, name: str, rows: int | None = None, least: float = LEAST) -> list[Advice]:
         """What would make the refreshes of a view cheaper, with its gain and its cost.
@@ -635,14 +499,8 @@ class Keeper:
         >>> for advice in keeper.advise("v"):                             # doctest: +SKIP
         ...     print(advice)
         """
-        self._sync()
-        record = self._record(name)
-        if rows is None:
-            rows = self._home.usual_change(record.label) or USUAL_ROWS
-        vector = Vector(self.spark, self._sources)
-        ours = {r.store for r in self._home.records().values()}
-        compiled = self._compile(record)
-        return advise(self.spark, record, compiled, vector, rows=rows, least=least, ours=ours)
+        self._views.sync()
+        return advise_record(self._views, self._views.get(name), rows, least)
 
     def apply_advice(self, advice: Advice) -> None:
         """Does what an advice says, if that changes no rows: clustering, or a change feed.
@@ -660,12 +518,8 @@ class Keeper:
         --------
         >>> keeper.changes("v", since=report.version)                     # doctest: +SKIP
         """
-        self._sync()
-        record = self._record(name)
-        store = find(self.spark, record.store)
-        if record.program:
-            return program_changes.since(self.spark, store, record.reader, since)
-        return view_changes.since(self.spark, store, self._compile(record).store, since)
+        self._views.sync()
+        return changes_since(self._views, self._views.get(name), since)
 
     def history(self, name: str | None = None) -> DataFrame:
         """What each refresh did: strategy, rows, seconds, reason; the newest first.
@@ -674,9 +528,9 @@ class Keeper:
         --------
         >>> keeper.history("v").show()                                    # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         frame = self._home.history()
-        return frame if name is None else frame.where(frame.view == self._record(name).label)
+        return frame if name is None else frame.where(frame.view == self._views.get(name).label)
 
     def sql(self, text: str) -> DataFrame:
         """Runs a statement: those about materialized views here, all others by Spark.
@@ -685,44 +539,31 @@ class Keeper:
         --------
         >>> keeper.sql("CREATE MATERIALIZED VIEW v AS SELECT 1 AS a")     # doctest: +SKIP
         """
-        self._sync()
+        self._views.sync()
         statement = read_statement(text)
         if statement is None:
             return self.spark.sql(text)
         match statement.verb:
             case "create":
-                return self._sql_create(statement)
+                assert statement.name is not None and statement.query is not None
+                there = self._views.find(statement.name)
+                if there is not None and statement.if_not_exists:
+                    return answers.of_reports(self.spark, [])
+                replace, mode = statement.replace, statement.refresh
+                report = self.create_view(statement.name, statement.query, mode, replace=replace)
+                return answers.of_reports(self.spark, [report])
             case "refresh":
-                return self._table(self.refresh(statement.name, statement.strategy))
+                reports = self.refresh(statement.name, statement.strategy)
+                return answers.of_reports(self.spark, reports)
             case "drop":
                 assert statement.name is not None
                 self.drop_view(statement.name, if_exists=statement.if_exists)
-                return self.spark.createDataFrame([], "view STRING")
+                return answers.of_drop(self.spark)
             case "explain":
                 explained = self.explain(statement.query or statement.name or "")
-                return self.spark.createDataFrame([(str(explained),)], "plan STRING")
+                return answers.of_plan(self.spark, explained)
             case _:
-                rows = [(str(v), v.refresh, v.sql) for v in self.views()]
-                return self.spark.createDataFrame(rows, "view STRING, refresh STRING, sql STRING")
-
-    def _sql_create(self, statement: Any) -> DataFrame:
-        exists = self._full_name(statement.name) in self._home.records()
-        if statement.if_not_exists and exists:
-            return self._table([])
-        mode = statement.properties.get("viewkeeper.refresh") or statement.properties.get("refresh")
-        report = self.create_view(
-            statement.name, statement.query, refresh=mode or "auto", replace=statement.replace
-        )
-        return self._table([report])
-
-    def _table(self, reports: list[RefreshReport]) -> DataFrame:
-        columns = "view STRING, strategy STRING, inserted BIGINT, deleted BIGINT, seconds DOUBLE"
-        rows = [r.as_dict() for r in reports]
-        values = [
-            (r["view"], r["strategy"], r["inserted"], r["deleted"], r["seconds"], r["reason"])
-            for r in rows
-        ]
-        return self.spark.createDataFrame(values, columns + ", reason STRING")
+                return answers.of_views(self.spark, self.views())
 
     # ── inside ──
 
@@ -731,241 +572,19 @@ class Keeper:
         return Host(
             spark=lambda: self.spark,
             home=self._home,
-            known=self._sources,
+            known=self._views.known,
             records=self._home.records,
-            compiled=self._compile,
+            compiled=self._views.compiled,
             refresh=self.refresh,
             committed=self._deliver,
-            sync=self._sync,
+            sync=self._views.sync,
         )
 
     def _vector(self, records: Sequence[Record]) -> Vector:
         """The versions of all sources at one moment, with no transaction half done."""
-        names: dict[str, None] = {}
-        for record in records:
-            names |= dict.fromkeys(record.reads)
+        names = dict.fromkeys(name for record in records for name in record.reads)
         return self._transactions.steady(list(names), must=False)[0]
 
     def _deliver(self) -> None:
         """Views may have changed: tells those who asked to be told."""
         self._subscriptions.deliver()
-
-    def _check_immediate(self, name: str, compiled: Compiled, refresh: str) -> None:
-        if refresh == "full":
-            raise InvalidOptionError(
-                f"{name} is to be immediate, and refreshed in full",
-                hint='Use refresh="auto" or "incremental".',
-            )
-        if compiled.blocked:
-            raise NotIncrementalError(
-                f"{name} cannot be kept immediately: {compiled.blocked}",
-                hint='Create it with maintain="deferred".',
-            )
-
-    def _sync(self) -> None:
-        """What other processes made or dropped: tables by the folder, views by the registry."""
-        if self._lake is None:
-            return
-        sync(self.spark, self._lake)
-        records = self._home.records()
-        there = {record.id for record in records.values()}
-        for gone in [i for i in self._readers if i not in there]:
-            names = self._readers.pop(gone)
-            there_now = {n for r in records.values() for n, _ in ((r.name, ""), *r.others)}
-            self._hide([name for name in names if name not in there_now])
-        for record in records.values():
-            if record.id not in self._readers:
-                self._show(record)
-
-    def _show(self, record: Record) -> None:
-        """The view's name in the catalog: what readers see of the store."""
-        self.spark.sql(f"CREATE OR REPLACE VIEW {record.name} AS {record.reader}")
-        for name, sql in record.others:
-            self.spark.sql(f"CREATE OR REPLACE VIEW {name} AS {sql}")
-        self._readers[record.id] = record.name, *(name for name, _ in record.others)
-
-    def _hide(self, names: Sequence[str]) -> None:
-        """Takes names out of the catalog."""
-        for name in names:
-            self.spark.sql(f"DROP VIEW IF EXISTS {name}")
-
-    def _redirect(self, old: Record, new: Record) -> None:
-        """The views that read a view which was replaced read the new one from now on."""
-        for record in list(self._home.records().values()):
-            if old.store in record.reads:
-                names = tuple(sorted(new.store if r == old.store else r for r in record.reads))
-                self._home.save(dataclasses.replace(record, reads=names))
-
-    def _compile(self, record: Record) -> Compiled:
-        """The compiled query of a view."""
-        return self._definitions.get(record)
-
-    def _build(self, record: Record, compiled: Compiled) -> RefreshReport:
-        """Fills a new store, in one commit with the versions of the sources."""
-        start = datetime.datetime.now()
-        vector = Vector(self.spark, self._sources)
-        pins = {leaf: vector.pin(name) for leaf, name in source_names(compiled).items()}
-        self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._home.schema}")
-        sources = {
-            leaf: {"id": p.source.table_id, "version": p.version, "name": p.source.name}
-            for leaf, p in pins.items()
-        }
-        metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
-        metadata["timing"] = Timing().as_dict()
-        with Runner(self.spark) as runner:
-            tag = None
-            if record.program:
-                frame, tag = programs.first_rows(runner, record, compiled, pins)
-            else:
-                frame = build_frame(runner, compiled, pins, record.sql)
-            made = stores.create(self.spark, record.store, frame, metadata=metadata, partition=tag)
-        seconds = (datetime.datetime.now() - start).total_seconds()
-        report = RefreshReport(record.label, "full", seconds, "created")
-        report.lane, report.version = "create", 0
-        report.sources = {leaf: (-1, p.version) for leaf, p in pins.items()}
-        report.sizes = lambda: (self.spark.table(record.name).count(), 0)
-        if record.program:
-            report.sizes = programs.first_sizes(self.spark, record, made)
-        self._sources[record.store] = made
-        return report
-
-    def _drop_store(self, record: Record) -> None:
-        with contextlib.suppress(UnknownTableError, NotDeltaError):
-            stores.drop(self.spark, find(self.spark, record.store))
-        self._sources.pop(record.store, None)
-        self._definitions.forget(record)
-
-    def _with_upstream(self, names: list[str]) -> list[Record]:
-        """The views to refresh, each after those it reads; without names, all."""
-        chosen = [self._record(n) for n in names] or list(self._home.records().values())
-        order: dict[str, Record] = {}
-
-        def visit(record: Record) -> None:
-            if record.name not in order:
-                for r in self._upstream(record):
-                    visit(r)
-                order[record.name] = record
-
-        for record in chosen:
-            visit(record)
-        return list(order.values())
-
-    def _upstream(self, record: Record) -> list[Record]:
-        """The views that a view reads."""
-        return [r for r in self._home.records().values() if r.store in record.reads]
-
-    def _record(self, name: str) -> Record:
-        found = self._home.records().get(self._full_name(name))
-        if found is None:
-            raise self._unknown(name)
-        return found
-
-    def _unknown(self, name: str) -> UnknownViewError:
-        known = [r.label for r in self._home.records().values()]
-        return UnknownViewError(f"no view {name!r} is kept here", hint=suggestion(name, known))
-
-    def _current(self) -> tuple[str, str]:
-        catalog = self.spark.catalog
-        return catalog.currentCatalog(), catalog.currentDatabase()
-
-    def _full_name(self, name: str) -> str:
-        full = self._full_name_or_none(name)
-        if full is None:
-            raise InvalidOptionError(
-                f"{name!r} is not a name", hint="Use one, two or three parts: catalog.schema.view."
-            )
-        return full
-
-    def _full_name_or_none(self, name: str) -> str | None:
-        """A name of one to three parts in full, each part in backquotes."""
-        try:
-            parser = self.spark._jsparkSession.sessionState().sqlParser()
-            parts = parser.parseMultipartIdentifier(name)
-        except Exception:
-            return None
-        given = [parts.apply(i) for i in range(parts.size())]
-        if not 1 <= len(given) <= 3:
-            return None
-        catalog, schema = self._current()
-        full = ([catalog, schema][: 3 - len(given)]) + given
-        return ".".join(quoted(p.lower()) for p in full)
-
-    def _check_name(self, name: str, old: Record | None, replace: bool) -> None:
-        if old is not None and not replace:
-            raise NameTakenError(
-                f"a view {name} is there already",
-                hint="Drop it first, or replace it (CREATE OR REPLACE, replace=True).",
-            )
-        if old is None and self.spark.catalog.tableExists(name):
-            raise NameTakenError(f"{name} is a table or view already", hint="Use another name.")
-
-    def _check_others(self, record: Record, old: Record | None) -> None:
-        """The further names of a view must be free as well."""
-        ours = dict(old.others) if old is not None else {}
-        for name, _ in record.others:
-            if name not in ours and self.spark.catalog.tableExists(name):
-                raise NameTakenError(f"{name} is a table or view already", hint="Use another name.")
-
-    def _check_cycle(self, record: Record, old: Record | None) -> None:
-        """A view must not read itself, by whatever way."""
-        if old is None:
-            return
-        records = self._home.records().values()
-        seen: set[str] = set()
-        todo = list(record.reads)
-        while todo:
-            store = todo.pop()
-            if store == old.store:
-                raise CyclicViewError(
-                    f"the new definition of {record.label} reads {record.label} itself",
-                    hint="Take the view out of its own query.",
-                )
-            for r in records:
-                if r.store == store and r.name not in seen:
-                    seen.add(r.name)
-                    todo += r.reads
-
-    def _text_of(self, name: str, compiled: Compiled) -> str:
-        if compiled.definition.query is None:
-            raise NotIncrementalError(
-                f"the DataFrame of {name} cannot be written as SQL: {compiled.blocked}",
-                hint="Give the query as SQL text.",
-            )
-        return compiled.definition.to_sql()
-
-    def _log(self, reports: list[RefreshReport], at: datetime.datetime) -> None:
-        rows = [
-            {**r.as_dict(), "at": at, "sources": json.dumps(r.as_dict()["sources"])}
-            for r in reports
-        ]
-        if rows:
-            self._home.log(rows)
-
-
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidOptionError(
-            f"{what} is {value!r}", hint=f"Use one of {', '.join(map(repr, allowed))}."
-        )
-
-
-def _upstream_failed(record: Record) -> RefreshFailedError:
-    return RefreshFailedError(
-        f"{record.label} was not refreshed, because a view it reads could not be",
-        hint="It is as it was before.",
-    )
-
-
-def _failure(failed: dict[str, Exception], reports: list[RefreshReport]) -> Exception:
-    """The one error, or one that tells of all."""
-    first = next(iter(failed.values()))
-    if len(failed) == 1:
-        first.reports = reports  # type: ignore[attr-defined]
-        return first
-    names = "; ".join(f"{name}: {str(e).splitlines()[0]}" for name, e in failed.items())
-    error = RefreshFailedError(
-        f"{len(failed)} views could not be refreshed: {names}",
-        hint="They are as they were before; the others were refreshed.",
-    )
-    error.reports, error.causes = reports, failed
-    return error

@@ -26,6 +26,21 @@ class InvalidOptionError(ViewKeeperError):
     code = "INVALID_OPTION"
 
 
+def one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raises when an option has none of the allowed values.
+
+    >>> one_of("refresh", "auto", REFRESH_MODES)
+    >>> one_of("refresh", "never", REFRESH_MODES)
+    Traceback (most recent call last):
+    viewkeeper.records.InvalidOptionError: [INVALID_OPTION] refresh is 'never'
+    Use one of 'auto', 'incremental', 'full'.
+    """
+    if value not in allowed:
+        raise InvalidOptionError(
+            f"{what} is {value!r}", hint=f"Use one of {', '.join(map(repr, allowed))}."
+        )
+
+
 class NameTakenError(ViewKeeperError):
     """A table or view of this name is there already."""
 
@@ -98,6 +113,11 @@ class Record:
     shown: str = ""  # how the user said it
     inputs: tuple[tuple[str, str], ...] = ()  # the columns of the input, with their types
     others: tuple[tuple[str, str], ...] = ()  # more names, and what stands behind them
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the view in the catalog, its own first."""
+        return self.name, *(name for name, _ in self.others)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -27,6 +27,16 @@ class Statement:
     strategy: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def refresh(self) -> str:
+        """How a created view is to be refreshed.
+
+        >>> Statement("create", "v", properties={"refresh": "full"}).refresh
+        'full'
+        """
+        names = ("viewkeeper.refresh", "refresh")
+        return next(filter(None, map(self.properties.get, names)), "auto")
+
 
 def read_statement(text: str) -> Statement | None:
     """The statement, or None if it is not about materialized views.

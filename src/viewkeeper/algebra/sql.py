@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -49,12 +49,25 @@ from viewkeeper.algebra.orders import plain_order
 from viewkeeper.algebra.pool import assert_never
 from viewkeeper.algebra.scalars import Opaque, Scalar
 from viewkeeper.algebra.scope import A_QUERY, expect
-from viewkeeper.algebra.sql_scalars import agg_sql, constant_sql, opaque_text, scalar_sql
+from viewkeeper.algebra.sql_names import column_of, identifier, unique_names
+from viewkeeper.algebra.sql_scalars import agg_sql, opaque_text, scalar_sql
+from viewkeeper.algebra.sql_selects import (
+    UNIT,
+    Source,
+    all_of,
+    columns_of,
+    columns_of_both,
+    literal,
+    netted,
+    nothing,
+    renamed,
+    select,
+    unit,
+)
 from viewkeeper.algebra.walk import postorder
 from viewkeeper.errors import NotationError, UnsupportedScalarError
 
 _DEEPEST = 6  # subqueries inside one another before a part gets a name
-_UNIT = "_unit"  # the column of a query without columns, which SQL does not have
 
 
 def to_sql(
@@ -92,61 +105,6 @@ def to_sql(
     except ValueError as e:
         raise NotationError(f"no SQL dialect {dialect!r}", hint=str(e)) from None
     return _Writer(dialect, tables or {}, small).write(query)
-
-
-class _Source(NamedTuple):
-    """Something to select from, and the SELECT's condition if it was folded in."""
-
-    relation: exp.Expr
-    names: tuple[str, ...]
-    where: exp.Expr | None = None
-    whole: bool = True  # has exactly the columns ``names``, in this order
-
-
-def unique_names(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The names with a number where one occurs again, in any case.
-
-    >>> unique_names(("a", "b", "A"))
-    ('a', 'b', 'A_2')
-    """
-    lower = [c.lower() for c in columns]
-    if len(set(lower)) == len(lower):
-        return columns
-    taken: set[str] = set(lower)
-    seen: set[str] = set()
-    names: list[str] = []
-    for name in columns:
-        new, n = name, 1
-        while new.lower() in seen or (n > 1 and new.lower() in taken):
-            n += 1
-            new = f"{name}_{n}"
-        seen.add(new.lower())
-        names.append(new)
-    return tuple(names)
-
-
-def _id(name: str) -> exp.Identifier:
-    plain = name.isascii() and name.isidentifier()
-    return exp.Identifier(this=name, quoted=not plain or name.lower() in _RESERVED)
-
-
-_RESERVED = frozenset(
-    "all and anti any as between by case cast create cross current date distinct else end exists"
-    " except false filter for from full group having in inner intersect interval into is join key"
-    " lateral left like limit natural not null offset on or order outer right select semi set some"
-    " table then time timestamp to true union unique using values when where window with"
-    " user check column references primary foreign default index grant desc asc over rows".split(
-        " "
-    )
-)
-
-
-def _column(table: str, name: str) -> exp.Expr:
-    return exp.Column(this=_id(name), table=exp.to_identifier(table))
-
-
-def _unit() -> exp.Expr:
-    return exp.alias_(exp.Literal.number(1), _UNIT)
 
 
 class _Writer:
@@ -210,80 +168,57 @@ class _Writer:
 
     # ── sources ──
 
-    def source(self, q: Query, alias: str, fold: bool = False) -> _Source:
+    def source(self, q: Query, alias: str, fold: bool = False) -> Source:
         """The node as something to select from under an alias; σ may be folded into the SELECT."""
-        names = unique_names(q.columns) or (_UNIT,)
+        names = unique_names(q.columns) or (UNIT,)
         as_alias = exp.TableAlias(this=exp.to_identifier(alias))
         if isinstance(q, Table):
             table = exp.to_table(self.table_name(q), dialect=self.dialect)
             table.set("alias", as_alias)
-            return _Source(table, unique_names(q.columns), whole=False)
+            return Source(table, unique_names(q.columns))
         if q in self.named:
             reference = exp.Table(this=exp.to_identifier(self.named[q]), alias=as_alias)
-            return _Source(reference, names)
+            return Source(reference, names)
         if fold and isinstance(q, Select):
             below = self.source(q.s, alias)
-            where = self.scalar(q.predicate, self.columns(alias, below.names))
+            where = self.scalar(q.predicate, columns_of(alias, below.names))
             return below._replace(where=where)
-        return _Source(exp.Subquery(this=self.made[q], alias=as_alias), names)
+        return Source(exp.Subquery(this=self.made[q], alias=as_alias), names)
 
     def table_name(self, q: Table) -> str:
         if q in self.tables:
             return self.tables[q]
         name = q.state + q.name if q.state in (REMOVED, ADDED, SIGNED) else q.name + q.state
-        return exp.Table(this=_id(name)).sql(dialect=self.dialect)
-
-    def columns(self, alias: str, names: tuple[str, ...]) -> Any:
-        return lambda i: _column(alias, names[i])
-
-    def both(self, left: tuple[str, ...], right: tuple[str, ...]) -> Any:
-        """Column names in a join's condition: the left source is l, the right one r."""
-        n = len(left)
-        return lambda i: _column("l", left[i]) if i < n else _column("r", right[i - n])
+        return exp.Table(this=identifier(name)).sql(dialect=self.dialect)
 
     def scalar(self, e: Scalar, name: Any) -> exp.Expr:
         return scalar_sql(e, name, self.dialect)
 
     # ── queries ──
 
-    def select(self, items: list[exp.Expr], source: _Source) -> exp.Select:
-        tree = exp.Select(expressions=items or [_unit()])
-        tree.set("from_", exp.From(this=source.relation))
-        if source.where is not None:
-            tree.set("where", exp.Where(this=source.where))
-        return tree
-
-    def all_of(self, alias: str, source: _Source, new: tuple[str, ...]) -> list[exp.Expr]:
-        """The columns of a source, under new names where these differ."""
-        items: list[exp.Expr] = []
-        for old, name in zip(source.names, new, strict=False):
-            column = _column(alias, old)
-            items.append(column if old == name else exp.alias_(column, _id(name)))
-        return items
-
     def operand(self, q: Query) -> exp.Expr:
         """The node as a side of UNION ALL, EXCEPT ALL or INTERSECT ALL."""
         if q in self.made:
             return exp.Subquery(this=self.made[q].copy())
         source = self.source(q, "s")
-        items = self.all_of("s", source, source.names)
-        return exp.Subquery(this=self.select(items, source))
+        items = all_of("s", source, source.names)
+        return exp.Subquery(this=select(items, source))
 
     def query(self, q: Query) -> exp.Expr:
         names = unique_names(q.columns)
         match q:
             case Table() | Select():
                 source = self.source(q, "s", fold=True)
-                return self.select(self.all_of("s", source, names), source)
+                return select(all_of("s", source, names), source)
             case Empty():
-                return self.nothing(names)
+                return nothing(names)
             case Literal(_, rows):
-                return self.literal(rows, names)
+                return literal(rows, names)
             case Project(s, items, _):
                 source = self.source(s, "s", fold=s not in self.named)
-                column = self.columns("s", source.names)
+                column = columns_of("s", source.names)
                 new = zip(items, names, strict=True)
-                return self.select([self.item(i, n, column) for i, n in new], source)
+                return select([renamed(self.scalar(i, column), n) for i, n in new], source)
             case Plus(s, t):
                 return exp.Union(this=self.operand(s), expression=self.operand(t), distinct=False)
             case Monus(s, t):
@@ -304,60 +239,40 @@ class _Writer:
             case Semi() | Anti():
                 return self.partnered(q, names)
             case GroupBy(_, (), (), _):  # one row, whatever S is
-                return exp.Select(expressions=[_unit()])
+                return exp.Select(expressions=[unit()])
             case GroupBy(s, keys, aggs, _):
                 source = self.source(s, "s", fold=s not in self.named)
-                column = self.columns("s", source.names)
+                column = columns_of("s", source.names)
                 by = [column(k) for k in keys]
-                items_ = [exp.alias_(column(k), _id(n)) for k, n in zip(keys, names, strict=False)]
+                items_ = [
+                    exp.alias_(column(k), identifier(n)) for k, n in zip(keys, names, strict=False)
+                ]
                 items_ += [
-                    exp.alias_(agg_sql(a, column, self.dialect), _id(n))
+                    exp.alias_(agg_sql(a, column, self.dialect), identifier(n))
                     for a, n in zip(aggs, names[len(keys) :], strict=True)
                 ]
-                tree = self.select(list(items_), source)
+                tree = select(list(items_), source)
                 return tree.group_by(*by, copy=False) if by else tree
             case Unnest() | Window() | Top():
                 return self.engine(q, names)
             case Net(s):
-                return self.net(s, names)
+                return netted(self.source(s, "s"), names, spark=self.spark)
             case _:
                 assert_never(q)
-
-    def item(self, e: Scalar, name: str, column: Any) -> exp.Expr:
-        tree = self.scalar(e, column)
-        same = isinstance(tree, exp.Column) and tree.name == name
-        return tree if same else exp.alias_(tree, _id(name))
-
-    def nothing(self, names: tuple[str, ...]) -> exp.Expr:
-        nulls: list[exp.Expr] = [exp.alias_(exp.Null(), _id(n)) for n in names]
-        return exp.Select(expressions=nulls or [_unit()]).where(exp.Boolean(this=False))
-
-    def literal(self, rows: tuple[tuple[Any, ...], ...], names: tuple[str, ...]) -> exp.Expr:
-        if not rows:
-            return self.nothing(names)
-        tuples = [exp.Tuple(expressions=[constant_sql(v) for v in row or (1,)]) for row in rows]
-        columns = [_id(n) for n in names or (_UNIT,)]
-        alias = exp.TableAlias(this=exp.to_identifier("s"), columns=columns)
-        values = exp.Values(expressions=tuples, alias=alias)
-        return self.select([_column("s", n) for n in names], _Source(values, names))
 
     def distinct(self, s: Query, names: tuple[str, ...]) -> exp.Expr:
         if isinstance(s, Project) and s in self.made:
             tree = self.made[s].copy()
         else:
             source = self.source(s, "s", fold=s not in self.named)
-            tree = self.select(self.all_of("s", source, names), source)
+            tree = select(all_of("s", source, names), source)
         tree.set("distinct", exp.Distinct())
         return tree
 
     def joined(self, q: Product | Join | Left | Right | Full, names: tuple[str, ...]) -> exp.Expr:
         left, right = self.source(q.s, "l"), self.source(q.t, "r")
-        column = self.both(left.names[: q.s.arity], right.names[: q.t.arity])
-        items: list[exp.Expr] = []
-        for i, name in enumerate(names):
-            at = column(i)
-            items.append(at if at.name == name else exp.alias_(at, _id(name)))
-        tree = self.select(items, left)
+        column = columns_of_both(left.names[: q.s.arity], right.names[: q.t.arity])
+        tree = select([renamed(column(i), name) for i, name in enumerate(names)], left)
         join = exp.Join(this=right.relation)
         if isinstance(q, Product):
             join.set("kind", "CROSS")
@@ -380,9 +295,9 @@ class _Writer:
 
     def partnered(self, q: Semi | Anti, names: tuple[str, ...]) -> exp.Expr:
         left, right = self.source(q.s, "l"), self.source(q.t, "r")
-        column = self.both(left.names[: q.s.arity], right.names[: q.t.arity])
+        column = columns_of_both(left.names[: q.s.arity], right.names[: q.t.arity])
         on = self.scalar(q.on, column)
-        tree = self.select(self.all_of("l", left, names), left)
+        tree = select(all_of("l", left, names), left)
         kind = "SEMI" if isinstance(q, Semi) else "ANTI"
         if self.spark:
             join = exp.Join(this=right.relation, side="LEFT", kind=kind, on=on)
@@ -390,41 +305,11 @@ class _Writer:
             if q.t in self.small:
                 self.broadcast(tree, "r")
             return tree
-        inner = self.select([exp.Literal.number(1)], right._replace(where=on))
+        inner = select([exp.Literal.number(1)], right._replace(where=on))
         exists: exp.Expr = exp.Exists(this=inner)
         if isinstance(q, Anti):
             exists = exp.Not(this=exists)
         tree.set("where", exp.Where(this=exists))
-        return tree
-
-    def net(self, s: Query, names: tuple[str, ...]) -> exp.Expr:
-        """Rows as often as their weights add up to: grouped, then repeated."""
-        source = self.source(s, "s")
-        *own, weight = source.names
-        by = [_column("s", n) for n in own]
-        total = exp.cast(exp.Sum(this=_column("s", weight)), "BIGINT")
-        items = [exp.alias_(c, _id(n)) for c, n in zip(by, names, strict=True)]
-        grouped = self.select([*items, exp.alias_(total, "_times")], source)
-        if by:
-            grouped = grouped.group_by(*(c.copy() for c in by), copy=False)
-        positive = exp.GT(this=exp.Sum(this=_column("s", weight)), expression=exp.Literal.number(0))
-        grouped = grouped.having(positive, copy=False)
-        rows = exp.Subquery(this=grouped, alias=exp.TableAlias(this=exp.to_identifier("n")))
-        tree = self.select([_column("n", n) for n in names], _Source(rows, names))
-        times = _column("n", "_times")
-        if self.spark:
-            sequence = exp.Anonymous(this="SEQUENCE", expressions=[exp.Literal.number(1), times])
-            explode = exp.Explode(this=sequence)
-            alias = exp.TableAlias(
-                this=exp.to_identifier("u"), columns=[exp.to_identifier("_time")]
-            )
-            tree.set("laterals", [exp.Lateral(this=explode, view=True, alias=alias)])
-            return tree
-        unnest = exp.Unnest(
-            expressions=[exp.Anonymous(this="RANGE", expressions=[times])],
-            alias=exp.TableAlias(this=exp.to_identifier("u"), columns=[exp.to_identifier("_time")]),
-        )
-        tree.set("joins", [exp.Join(this=unnest, kind="CROSS")])
         return tree
 
     def engine(self, q: Unnest | Window | Top, names: tuple[str, ...]) -> exp.Expr:
@@ -435,9 +320,9 @@ class _Writer:
                 hint='Use dialect="spark".',
             )
         source = self.source(q.s, "s", fold=q.s not in self.named)
-        column = self.columns("s", source.names)
+        column = columns_of("s", source.names)
         own = q.s.arity
-        items = self.all_of("s", source, names[:own])
+        items = all_of("s", source, names[:own])
 
         def text(e: Opaque) -> exp.Expr:
             return exp.Var(this=opaque_text(e, column, self.dialect))
@@ -445,14 +330,14 @@ class _Writer:
         match q:
             case Window(_, _, functions, _):
                 new = zip(functions, names[own:], strict=True)
-                items += [exp.alias_(text(f), _id(n)) for f, n in new]
+                items += [exp.alias_(text(f), identifier(n)) for f, n in new]
             case Unnest():
-                items += [_column("u", n) for n in names[own:]]
-        tree = self.select(items, source)
+                items += [column_of("u", n) for n in names[own:]]
+        tree = select(items, source)
         match q:
             case Unnest(_, generator, _, outer):
                 alias = exp.TableAlias(
-                    this=exp.to_identifier("u"), columns=[_id(n) for n in names[own:]]
+                    this=exp.to_identifier("u"), columns=[identifier(n) for n in names[own:]]
                 )
                 lateral = exp.Lateral(this=text(generator), view=True, outer=outer, alias=alias)
                 tree.set("laterals", [lateral])

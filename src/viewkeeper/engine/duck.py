@@ -8,7 +8,8 @@ import duckdb
 import pyarrow as pa
 
 from viewkeeper.algebra.nodes import Query, Table
-from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.sql import to_sql
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.algebra.walk import tables
 from viewkeeper.engine.sure import Kinds, translate
 from viewkeeper.engine.sure_text import UnsureError

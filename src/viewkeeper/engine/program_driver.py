@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from viewkeeper.algebra.nodes import Query, Table
-from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.sql import to_sql
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.algebra.walk import tables
 from viewkeeper.engine.overlay import Overlay
 from viewkeeper.engine.runner import DRIVER, Runner

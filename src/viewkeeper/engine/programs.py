@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine import program_driver
 from viewkeeper.engine.lookups import Lookups

@@ -18,7 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from viewkeeper.algebra.nodes import Query, Table
-from viewkeeper.algebra.sql import to_sql, unique_names
+from viewkeeper.algebra.sql import to_sql
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.algebra.walk import tables
 from viewkeeper.engine import duck
 from viewkeeper.engine.sure import Kinds, kinds_of

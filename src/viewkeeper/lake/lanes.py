@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from viewkeeper.lake import arrow, history, jvm
+from viewkeeper.lake import arrow, history, jvm, tips
 from viewkeeper.lake.sources import Source, quoted, struct, tip, version
 
 OP = "__op"
@@ -122,9 +123,42 @@ def version_of(spark: SparkSession, source: Source, stamp: Stamp) -> int:
     return newest
 
 
+class _Handles(threading.local):
+    """Tables that deltalake has open, for one thread: two threads with one handle could each
+    commit what the other has just committed, without a conflict."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[DeltaTable, int, tips.Mark]] = {}
+
+
+_HANDLES = _Handles()
+_MOST_HANDLES = 64
+
+
 def open_native(source: Source, at: int | None = None) -> DeltaTable:
-    """The store as deltalake sees it now, or at a version."""
-    return DeltaTable(source.local_path, version=at)
+    """The store as deltalake sees it now, or at a version.
+
+    A table that is open already reads only the commits that came since.
+    """
+    folder = source.local_path
+    if at is not None or folder is None:
+        return DeltaTable(folder, version=at)
+    held = _HANDLES.held
+    table, version, mark = held.pop(folder, (None, 0, None))
+    if table is not None and tips.mark_of(folder, version) == mark:  # the same log as then
+        try:
+            table.update_incremental()
+        except DeltaError:  # commits that are gone from the log
+            table = None
+    else:
+        table = None
+    table = table or DeltaTable(folder)
+    mark = tips.mark_of(folder, table.version())
+    if mark is not None:
+        while len(held) >= _MOST_HANDLES:
+            del held[next(iter(held))]
+        held[folder] = (table, table.version(), mark)
+    return table
 
 
 def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:

@@ -39,7 +39,7 @@ def tip(spark: SparkSession, location: str, folder: str | None) -> Tip:
     """The newest version of the table at a location; ``folder`` is the same as a local path."""
     known = _TIPS.get(location)
     if folder is not None and known is not None and known.mark is not None:
-        if _mark(folder, known.version) == known.mark:
+        if mark_of(folder, known.version) == known.mark:
             found = _TIPS[location] = _followed(folder, known)
             return found
         _TIPS.pop(location, None)
@@ -47,7 +47,7 @@ def tip(spark: SparkSession, location: str, folder: str | None) -> Tip:
     taken = jvm.newest(spark, location)
     version = int(taken.version())
     metadata = json.loads(taken.metadata().json())["metaData"]
-    mark = None if folder is None else _mark(folder, version)
+    mark = None if folder is None else mark_of(folder, version)
     found = _TIPS[location] = Tip(version, metadata, mark)
     return found
 
@@ -60,7 +60,7 @@ def forget(location: str) -> None:
 def _followed(folder: str, known: Tip) -> Tip:
     """The tip after the commits that came since."""
     version, metadata, mark = known.version, known.metadata, known.mark
-    while (now := _mark(folder, version + 1)) is not None:
+    while (now := mark_of(folder, version + 1)) is not None:
         with open(_path(folder, version + 1), encoding="utf-8") as file:
             for line in file:
                 if line.startswith('{"metaData"'):
@@ -69,7 +69,8 @@ def _followed(folder: str, known: Tip) -> Tip:
     return known if version == known.version else Tip(version, metadata, mark)
 
 
-def _mark(folder: str, version: int) -> Mark | None:
+def mark_of(folder: str, version: int) -> Mark | None:
+    """What tells the file of a commit from any other; None when it is not there."""
     try:
         found = os.stat(_path(folder, version))
     except OSError:

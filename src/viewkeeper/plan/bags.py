@@ -40,8 +40,8 @@ COUNT = "__count"
 
 
 @dataclass(frozen=True)
-class BagStore:
-    """The store of a view as a bag of its rows."""
+class CountStore:
+    """A store of rows with a hidden count."""
 
     query: Query
     names: tuple[str, ...]  # the columns in the store, all different
@@ -55,6 +55,10 @@ class BagStore:
     def keys(self) -> tuple[str, ...]:
         """The columns by which rows of the store are found."""
         return self.names
+
+
+class BagStore(CountStore):
+    """The store of a view as a bag of its rows."""
 
     def build(self) -> Query:
         """The rows of the store, from scratch."""

@@ -37,7 +37,7 @@ from viewkeeper.algebra.scalars import (
     conjunction,
     equal_columns,
 )
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan import finish
 from viewkeeper.plan.finish import EXTREMA
 from viewkeeper.plan.present import Present, touched_keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Union
 
 from viewkeeper.algebra.nodes import Query
-from viewkeeper.algebra.sql import unique_names
+from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.groups import GroupStore, group_store
 from viewkeeper.plan.tops import TopStore, top_store

@@ -23,8 +23,8 @@ from viewkeeper.algebra.nodes import (
     with_children,
 )
 from viewkeeper.algebra.scalars import TRUE, Col
-from viewkeeper.algebra.sql import unique_names
-from viewkeeper.plan.bags import COUNT, ONE, columns_up_to, net_by_row, patched, repeated
+from viewkeeper.algebra.sql_names import unique_names
+from viewkeeper.plan.bags import ONE, CountStore, columns_up_to, net_by_row, patched, repeated
 from viewkeeper.plan.present import Present
 from viewkeeper.plan.steps import Compute, Refresh, store_leaf
 
@@ -32,23 +32,11 @@ _DOUBT = "__doubt"
 
 
 @dataclass(frozen=True)
-class TopStore:
+class TopStore(CountStore):
     """The store of a view of first rows, possibly with σ and Π above."""
 
-    query: Query
     above: tuple[Query, ...]  # the nodes above τ, outermost first
     top: Top
-    names: tuple[str, ...]  # the columns in the store, all different
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the store."""
-        return (*self.names, COUNT)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns by which rows of the store are found."""
-        return self.names
 
     def build(self) -> Query:
         """The rows of the store, from scratch."""
@@ -137,4 +125,4 @@ def top_store(q: Query) -> TopStore | None:
         node = node.s
     if not isinstance(node, Top):
         return None
-    return TopStore(q, tuple(above), node, unique_names(node.columns))
+    return TopStore(q, unique_names(node.columns), tuple(above), node)

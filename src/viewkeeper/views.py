@@ -1,0 +1,101 @@
+"""The views of one session: their records, their compiled queries, their names in the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+
+from viewkeeper.compiled import Compiled
+from viewkeeper.definitions import Definitions
+from viewkeeper.errors import suggestion
+from viewkeeper.home import Home
+from viewkeeper.lake.sources import Source
+from viewkeeper.names import full_name
+from viewkeeper.records import Record, UnknownViewError
+from viewkeeper.session import lake_of, sync
+
+
+class Views:
+    """What a session knows of the views.
+
+    Parameters
+    ----------
+    spark : callable
+        Gives the session, or raises if it has ended.
+    schema : str
+        The schema in which viewkeeper keeps its own tables.
+    """
+
+    def __init__(self, spark: Callable[[], SparkSession], schema: str) -> None:
+        self._spark = spark
+        self._lake = lake_of(self.spark)
+        self.home = Home(self.spark, schema)
+        self.known: dict[str, Source] = {}  # sources found earlier, by name
+        self.definitions = Definitions(self.spark, self.known)
+        self._shown: dict[str, tuple[str, ...]] = {}  # in the catalog: id to names
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, if it lives."""
+        return self._spark()
+
+    # ── records ──
+
+    def all(self) -> list[Record]:
+        """All views, in the order of their creation."""
+        return list(self.home.records().values())
+
+    def find(self, name: str) -> Record | None:
+        """The view of a name; None if there is none."""
+        return self.home.records().get(full_name(self.spark, name))
+
+    def get(self, name: str) -> Record:
+        """The view of a name.
+
+        Raises
+        ------
+        UnknownViewError
+            When there is none.
+        """
+        found = self.find(name)
+        if found is None:
+            raise self.unknown(name)
+        return found
+
+    def unknown(self, name: str) -> UnknownViewError:
+        """No view has this name."""
+        known = [r.label for r in self.all()]
+        return UnknownViewError(f"no view {name!r} is kept here", hint=suggestion(name, known))
+
+    def compiled(self, record: Record) -> Compiled:
+        """The compiled query of a view."""
+        return self.definitions.get(record)
+
+    # ── the catalog ──
+
+    def sync(self) -> None:
+        """What other processes made or dropped: tables by the folder, views by the registry."""
+        if self._lake is None:
+            return
+        sync(self.spark, self._lake)
+        records = self.all()
+        there = {record.id for record in records}
+        for gone in [i for i in self._shown if i not in there]:
+            names = self._shown.pop(gone)
+            there_now = {name for record in records for name in record.names}
+            self.hide([name for name in names if name not in there_now])
+        for record in records:
+            if record.id not in self._shown:
+                self.show(record)
+
+    def show(self, record: Record) -> None:
+        """Gives the view its names in the catalog: what readers see of the store."""
+        for name, sql in ((record.name, record.reader), *record.others):
+            self.spark.sql(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+        self._shown[record.id] = record.names
+
+    def hide(self, names: Sequence[str]) -> None:
+        """Takes names out of the catalog."""
+        for name in names:
+            self.spark.sql(f"DROP VIEW IF EXISTS {name}")

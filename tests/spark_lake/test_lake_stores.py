@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from bags import bag, change, difference
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import UnknownTableError
@@ -192,7 +193,8 @@ def test_conflict_leaves_nothing(
 ) -> None:
     """Another refresher commits after we looked: nothing of ours is written."""
     source = store(lake_spark, path)
-    old_table, old_snapshot = lanes.open_native(source), jvm.newest(lake_spark, source.location)
+    old_table = DeltaTable(source.local_path)
+    old_snapshot = jvm.newest(lake_spark, source.location)
     first = patch([(5, "e", 1, "U")], only_inserts=True)
     stores.apply(lake_spark, source, first, lane="append", app_id="v", txn=1, metadata={"by": 1})
     held = bag(lake_spark.table(source.name))

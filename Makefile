@@ -24,10 +24,10 @@ demo: java env  ## a small shop with views, changed and refreshed; under two min
 	@$(PY) -m viewkeeper.demo
 
 test: java env  ## everything; under 15 minutes on two cores
-	$(PY) -m pytest -n 2 --dist loadgroup --durations=15
+	$(PY) -m pytest -n 2 --dist loadfile --durations=15
 
 test-long: java env  ## with the long runs too: every crash point, all scenarios, real executors
-	$(PY) -m pytest -n 2 --dist loadgroup -m ''
+	$(PY) -m pytest -n 2 --dist loadfile -m ''
 
 test-fast: env  ## what needs no JVM; under a minute
 	$(PY) -m pytest -m 'not spark and not slow'

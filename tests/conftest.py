@@ -44,10 +44,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Each test that uses the session is marked ``spark``. Where several workers run, those of one
-    file go to one of them, unless each makes its own tables."""
+    """Each test that uses the session is marked ``spark``."""
     if "spark" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.spark)
-    alone = item.path.stem in ("test_scenarios_spark", "test_fuzz_spark")
-    if item.get_closest_marker("spark") is not None and not alone:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))

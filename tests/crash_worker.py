@@ -57,10 +57,10 @@ POINTS = {
     "create_after_show": Point("create", "after", "keeper:Keeper._show", "new"),
     "replace_before_entry": Point("replace", "before", "home:Home.save", "old"),
     "replace_after_entry": Point("replace", "after", "home:Home.save", "new"),
-    "replace_before_drop": Point("replace", "before", "keeper:Keeper._drop_store", "new"),
+    "replace_before_drop": Point("replace", "before", "creating:_drop_store", "new"),
     "drop_before_entry": Point("drop", "before", "home:Home.remove", "old"),
     "drop_after_entry": Point("drop", "after", "home:Home.remove", "new"),
-    "drop_after_store": Point("drop", "after", "keeper:Keeper._drop_store", "new"),
+    "drop_after_store": Point("drop", "after", "creating:_drop_store", "new"),
 }
 
 

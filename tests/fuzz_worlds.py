@@ -87,7 +87,7 @@ class _World:
         for n in range(rounds):
             for _ in range(self.g.random.randint(1, 4)):
                 self.sql(self.g.change(self.g.random.choice(tables)))
-            self.spark.conf.set(DRIVER, "true" if n % 2 == 0 else "false")
+            self.spark.conf.set(DRIVER, "false" if n % 3 == 1 else "true")
             self.refresh()
 
     def create(self, name: str, depth: int) -> None:

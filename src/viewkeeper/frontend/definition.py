@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from viewkeeper.algebra.nodes import Query, Table
@@ -40,6 +40,8 @@ class SourceRef:
     parts: tuple[str, ...]
     provider: str
     path: str | None = None
+    # an empty relation that stood for the table when the query was read
+    stand_in: str | None = field(default=None, compare=False)
 
     @property
     def sql(self) -> str:
@@ -96,6 +98,13 @@ class Definition:
         """The query as Spark SQL text, over the full names of its sources."""
         assert self.query is not None, self.unsupported
         return to_sql(self.query, tables=self.leaf_names())
+
+    def as_read(self) -> str:
+        """The same over the relations that it was read over."""
+        assert self.query is not None, self.unsupported
+        names = self.leaf_names()
+        given = {leaf: self.sources[leaf.name].stand_in for leaf in tables(self.query)}
+        return to_sql(self.query, tables={leaf: given[leaf] or names[leaf] for leaf in given})
 
     def leaf_names(self) -> dict[Query, str]:
         """The SQL name of each leaf of the query."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import Any
 
 from viewkeeper.algebra.nodes import Empty, Literal, Plus, Project, Query, Table, Unnest
@@ -14,6 +15,7 @@ from viewkeeper.frontend.jvm import Jvm, Unsupported, expr_id, items, option
 
 # One row, for SELECT without FROM.
 ONE_ROW = Literal(("one",), ((1,),))
+STAND_IN = "__vk_stand_in"  # in the metadata of an empty relation that stands for a table
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _LONG_RANGE = 100
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -116,9 +118,23 @@ def numbers(plan: Any) -> Frame:
     return Frame(Project(rows, (_cast(0, "BIGINT"),), (name,)), ids)
 
 
-def rows(plan: Any, jvm: Jvm) -> Frame:
+def stand_in(attributes: list[Any], sources: dict[str, SourceRef]) -> Frame | None:
+    """The table that an empty relation stands for; None if it stands for itself."""
+    if not attributes or not attributes[0].metadata().contains(STAND_IN):
+        return None
+    said = json.loads(str(attributes[0].metadata().json()))
+    source = SourceRef(tuple(said["parts"]), "delta", said["path"] or None, said[STAND_IN])
+    sources[source.name] = source
+    names = tuple(str(a.name()) for a in attributes)
+    return Frame(Table(source.name, names), tuple(expr_id(a) for a in attributes))
+
+
+def rows(plan: Any, jvm: Jvm, sources: dict[str, SourceRef]) -> Frame:
     """Given rows: plain values under a cast to their exact types, or one SELECT for each row."""
     attributes = items(plan.output())
+    table = stand_in(attributes, sources)
+    if table is not None:
+        return table
     names = tuple(str(a.name()) for a in attributes)
     ids = tuple(expr_id(a) for a in attributes)
     types = [a.dataType() for a in attributes]

@@ -122,7 +122,7 @@ class Plans:
             case "Generate":
                 return self._generate(plan)
             case "LocalRelation":
-                return leaves.rows(plan, self.jvm)
+                return leaves.rows(plan, self.jvm, self.sources)
             case "ResolvedInlineTable":
                 return self._inline(plan)
             case "OneRowRelation":

@@ -99,7 +99,7 @@ def _each_once(plans: Plans) -> tuple[str, ...]:
 def _checked(spark: Any, definition: Definition) -> Definition:
     """The definition, or an unsupported one where its SQL text does not mean the same."""
     try:
-        schema = spark.sql(definition.to_sql()).schema
+        schema = spark.sql(definition.as_read()).schema
     except Exception as e:  # whatever Spark has against the text
         why = f"The query cannot be written back as SQL: {str(e).strip().splitlines()[0]}"
     else:

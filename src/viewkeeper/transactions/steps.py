@@ -6,6 +6,7 @@ that it finds. The rest of the papers' composition is in ``engine.overlay``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,12 +16,14 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.engine.overlay import counted_rows
+from viewkeeper.errors import ViewKeeperError
 from viewkeeper.frontend import DuplicateOutputColumnError
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import quoted
 from viewkeeper.records import InvalidQueryError
 from viewkeeper.transactions import reading
 from viewkeeper.transactions.errors import RowError, StatementError
+from viewkeeper.transactions.standins import stand_in
 from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.targets import Target, cast, rows_from, selected
 
@@ -173,8 +176,7 @@ def local_rows(spark: SparkSession, sql: str) -> pa.Table | None:
 def delete_step(spark: SparkSession, s: reading.Delete, find: Find, text: str) -> Step:
     """DELETE FROM table WHERE condition."""
     into = find(s.table)
-    sql = f"SELECT {selected(into.columns)} FROM {_named(s.table, s.alias)}"
-    return Change(into, _read(spark, sql + _where(s.where), text))
+    return Change(into, _over(spark, into, s, selected(into.columns), text))
 
 
 def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -> Step:
@@ -188,9 +190,37 @@ def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -
     width = len(into.fields)
     places |= {f.name: width + i for i, (f, _) in enumerate(sets)}
     columns = ", ".join([selected(into.columns), *items])
-    sql = f"SELECT {columns} FROM {_named(s.table, s.alias)}" + _where(s.where)
     order = tuple(places[f.name] for f in into.fields)
-    return Change(into, _read(spark, sql, text), order)
+    return Change(into, _over(spark, into, s, columns, text), order)
+
+
+def _over(
+    spark: SparkSession,
+    into: Target,
+    s: reading.Delete | reading.Update,
+    columns: str,
+    text: str,
+) -> Reading:
+    """Columns of the rows of a statement's table that meet its condition."""
+    alias = s.alias or quoted(_last(s.table))
+    with stand_in(spark, into) as name:
+        try:
+            sql = f"SELECT {columns} FROM {name} AS {alias}" + _where(s.where)
+            return read_query(spark, sql, text)
+        except ViewKeeperError:  # said of the table itself, if it is so there too
+            pass
+    sql = f"SELECT {columns} FROM {_named(s.table, s.alias)}" + _where(s.where)
+    return _read(spark, sql, text)
+
+
+def _last(name: str) -> str:
+    """The last part of a name.
+
+    >>> _last("a.`b``.c`"), _last("t")
+    ('b`.c', 't')
+    """
+    found = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", name)[-1]
+    return str(found[0] or found[1]).replace("``", "`")
 
 
 def _named(table: str, alias: str | None) -> str:

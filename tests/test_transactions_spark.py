@@ -83,11 +83,11 @@ def test_an_exception_leaves_everything(keeper: vk.Keeper) -> None:
 
 def test_names_in_conditions(keeper: vk.Keeper) -> None:
     """Columns may be named with their table, in each of the ways that Spark knows."""
-    make(keeper, "named", "a INT, `odd name` INT", "(1, 1), (2, 2), (3, 3), (4, 4)")
+    make(keeper, "named", "a INT, `odd-name` INT", "(1, 1), (2, 2), (3, 3), (4, 4)")
     with keeper.transaction() as t:
         t.delete("bank.named", "named.a = 1")
         t.delete("bank.named", "bank.named.a = 2")
-        t.update("bank.named", {"odd name": "named.`odd name` + 10"}, "A = 3")
+        t.update("bank.named", {"odd-name": "named.`odd-name` + 10"}, "A = 3")
         t.sql("UPDATE bank.named AS n SET a = n.a * 2 WHERE n.a = (SELECT max(a) FROM bank.named)")
     assert table(keeper, "named") == Counter([(3, 13), (8, 4)])
     keeper.spark.sql("ALTER TABLE bank.named ADD COLUMN c STRING")

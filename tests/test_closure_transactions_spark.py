@@ -93,7 +93,7 @@ def test_random_transactions(keeper: vk.Keeper, graph: str, driver: bool) -> Non
         a, b = chance.sample(range(9), 2)
         return (min(a, b), max(a, b)) if graph == "acyclic" else (a, b)
 
-    for _ in range(6 if driver else 2):
+    for _ in range(4 if driver else 2):
         before = seen(keeper, closure)
         with keeper.transaction() as t:
             t.insert(name, [some() for _ in range(chance.randint(0, 3))] + [(99, 1)])

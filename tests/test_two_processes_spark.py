@@ -199,7 +199,9 @@ def applied_once(
     [
         pytest.param("totals", TOTALS, "INSERT INTO t VALUES ('a', 10)", {}, marks=LONG),
         pytest.param("plain", PLAIN, "INSERT INTO t VALUES ('d', 5), ('d', 5)", {}, marks=LONG),
-        ("totals", TOTALS, "UPDATE t SET x = x + 1 WHERE c = 'a'", {"at": "apply"}),
+        pytest.param(
+            "totals", TOTALS, "UPDATE t SET x = x + 1 WHERE c = 'a'", {"at": "apply"}, marks=LONG
+        ),
         ("plain", PLAIN, "INSERT INTO t VALUES ('e', 6)", {"at": "apply"}),
         ("totals", TOTALS, "DELETE FROM t WHERE c = 'b'", {"at": "rewrite", "strategy": "full"}),
         pytest.param("plain", PLAIN, "INSERT INTO t VALUES ('f', -1)", {"at": "apply"}, marks=LONG),

@@ -7,6 +7,7 @@ To read a statement the columns are enough; its rows are taken later, at the ver
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,8 +31,8 @@ def stand_in(spark: SparkSession, target: Target) -> Iterator[str]:
     """The name of an empty relation that stands for a table in queries inside the block."""
     held = _FRAMES.setdefault(spark, {})
     source = target.pin.source
-    key = source.name, str(target.pin.metadata["schemaString"])
-    name = f"__vk_target_{source.table_id.replace('-', '')}"
+    name = f"__vk_target_{source.table_id.replace('-', '')}_{threading.get_ident()}"
+    key = name, str(target.pin.metadata["schemaString"])
     if key not in held:
         if len(held) >= _MOST:
             held.clear()

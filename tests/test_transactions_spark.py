@@ -83,17 +83,19 @@ def test_an_exception_leaves_everything(keeper: vk.Keeper) -> None:
 
 def test_names_in_conditions(keeper: vk.Keeper) -> None:
     """Columns may be named with their table, in each of the ways that Spark knows."""
-    make(keeper, "named", "a INT, `odd-name` INT", "(1, 1), (2, 2), (3, 3), (4, 4)")
+    make(keeper, "columns", "a INT, `odd-name` INT", "(1, 1), (2, 2), (3, 3), (4, 4)")
     with keeper.transaction() as t:
-        t.delete("bank.named", "named.a = 1")
-        t.delete("bank.named", "bank.named.a = 2")
-        t.update("bank.named", {"odd-name": "named.`odd-name` + 10"}, "A = 3")
-        t.sql("UPDATE bank.named AS n SET a = n.a * 2 WHERE n.a = (SELECT max(a) FROM bank.named)")
-    assert table(keeper, "named") == Counter([(3, 13), (8, 4)])
-    keeper.spark.sql("ALTER TABLE bank.named ADD COLUMN c STRING")
+        t.delete("bank.columns", "columns.a = 1")
+        t.delete("bank.columns", "bank.columns.a = 2")
+        t.update("bank.columns", {"odd-name": "columns.`odd-name` + 10"}, "A = 3")
+        t.sql(
+            "UPDATE bank.columns AS n SET a = n.a * 2 WHERE n.a = (SELECT max(a) FROM bank.columns)"
+        )
+    assert table(keeper, "columns") == Counter([(3, 13), (8, 4)])
+    keeper.spark.sql("ALTER TABLE bank.columns ADD COLUMN c STRING")
     with keeper.transaction() as t:
-        t.update("bank.named", {"c": "'new'"}, "c IS NULL AND a = 8")
-    assert table(keeper, "named") == Counter([(3, 13, None), (8, 4, "new")])
+        t.update("bank.columns", {"c": "'new'"}, "c IS NULL AND a = 8")
+    assert table(keeper, "columns") == Counter([(3, 13, None), (8, 4, "new")])
     temporary = keeper.spark.catalog.listTables()
     assert not [v.name for v in temporary if v.name.startswith("__vk")]
 

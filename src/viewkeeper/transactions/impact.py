@@ -106,7 +106,7 @@ def view_impact(
                 raise StaleError(record) from None
             if not isinstance(made.patch.rows, pa.Table):
                 raise too_large(f"too much of the view {record.label}")
-            patch, lane, sizes = made.patch, made.lane, made.sizes or (0, 0)
+            patch, lane, sizes = made.patch, made.lane, made.sizes
             if show and made.change is not None:
                 shown = runner.compute(net_rows(made.change)).rows
     else:
@@ -123,10 +123,17 @@ def view_impact(
         metadata_of(found, found.timing, "incremental"),
         expects,
     )
-    impact = ViewImpact(record, part, patch, shown, sizes)
-    if show and record.program:
-        return replace(impact, change=_seen(state, impact))
+    impact = ViewImpact(record, part, patch, shown, sizes or (0, 0))
+    if record.program and (show or sizes is None):
+        change = _seen(state, impact)
+        return replace(impact, change=change, sizes=sizes or _sizes(change))
     return impact
+
+
+def _sizes(change: pa.Table | None) -> tuple[int, int]:
+    """How many rows come and go."""
+    weight = [] if change is None else change.column(change.num_columns - 1).to_pylist()
+    return sum(w for w in weight if w > 0), -sum(w for w in weight if w < 0)
 
 
 def _seen(state: State, impact: ViewImpact) -> pa.Table | None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.errors import UnknownTableError
+from viewkeeper.graph import with_upstream
 from viewkeeper.home import Home
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
 from viewkeeper.lake.sources import Source, version
@@ -96,19 +97,8 @@ class Transactions:
 
     def immediate(self) -> list[Record]:
         """The immediate views, each after those that it reads."""
-        records = {r.store: r for r in self.host.records().values()}
-        order: dict[str, Record] = {}
-
-        def visit(record: Record) -> None:
-            if record.store not in order:
-                for store in record.reads:
-                    if store in records:
-                        visit(records[store])
-                order[record.store] = record
-
-        for record in records.values():
-            visit(record)
-        return [r for r in order.values() if r.maintain == "immediate"]
+        records = list(self.host.records().values())
+        return [r for r in with_upstream(records, records) if r.maintain == "immediate"]
 
     # ── the commit ──
 

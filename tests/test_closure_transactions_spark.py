@@ -70,6 +70,51 @@ def test_programs_for_one_row_are_not_immediate(keeper: vk.Keeper) -> None:
     assert caught.value.code == "INVALID_OPTION"
 
 
+TALLY = """
+-- SYSTEM tally: how many rows each value has
+-- INPUT R (x NODE)
+-- INPUT CHANGES (x NODE, Weight BIGINT)
+-- TABLE N (x NODE, n BIGINT)
+-- OUTPUT counts
+SELECT k.x, k.n FROM N AS k;
+-- ON BUILD
+-- INSERT INTO N
+SELECT r.x, COUNT(*) AS n FROM R AS r WHERE r.x IS NOT NULL GROUP BY r.x;
+-- ON BATCH
+-- STEP D: the values whose number changed
+SELECT c.x, SUM(c.Weight) AS w FROM CHANGES AS c WHERE c.x IS NOT NULL
+GROUP BY c.x HAVING SUM(c.Weight) <> 0;
+-- DELETE FROM N
+SELECT k.x, k.n FROM N AS k JOIN D AS d ON d.x = k.x;
+-- INSERT INTO N
+SELECT d.x, COALESCE(k.n, 0) + d.w AS n FROM D AS d LEFT JOIN N AS k ON k.x = d.x
+WHERE COALESCE(k.n, 0) + d.w > 0;
+"""
+
+
+def test_a_program_of_ones_own_is_immediate(keeper: vk.Keeper) -> None:
+    table(keeper, "roads.values", [("a",), ("a",), (None,)], "x STRING")
+    keeper.create_program("roads.tally", "roads.values", TALLY, maintain="immediate")
+    keeper.add_constraint("at_most_three", "SELECT x FROM roads.tally WHERE n > 3")
+    with keeper.transaction() as t:
+        t.insert("roads.values", [("b",), ("a",), (None,)])
+    assert t.report is not None and t.report.views == {"roads.tally": (2, 1)}
+    assert seen(keeper, "roads.tally") == {("a", 3), ("b", 1)}
+    with pytest.raises(vk.ConstraintViolation) as caught, keeper.transaction() as t:
+        t.insert("roads.values", [("a",), ("c",)])
+    assert [tuple(r) for r in caught.value.rows] == [("a",)]
+    assert seen(keeper, "roads.tally") == {("a", 3), ("b", 1)}
+    with keeper.transaction() as t:
+        t.insert("roads.values", [("b",)])
+        t.delete("roads.values", "x = 'b'")
+    assert t.report is not None and t.report.views == {"roads.tally": (0, 1)}
+    assert seen(keeper, "roads.tally") == {("a", 3)}
+    keeper.spark.sql("DELETE FROM roads.values WHERE x = 'a'")  # around the keeper: caught up
+    keeper.refresh("roads.tally")
+    assert seen(keeper, "roads.tally") == set()
+    keeper.drop_constraint("at_most_three")
+
+
 @pytest.mark.parametrize(
     "driver", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["driver", "spark"]
 )

@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
 .PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch bench-closure
-.PHONY: bench-choice bench-graph test-long bench-constraint bank
+.PHONY: bench-choice bench-graph test-long bench-constraint bank kills
 
 env: $(STAMP)
 
@@ -75,6 +75,9 @@ bench-constraint: java env  ## a foreign key on 10 million rows: by the change a
 
 bank: java env  ## 2,000 random transfers from 4 processes: no money is made or lost
 	$(PY) tools/bank.py --processes 4 --transfers 2000
+
+kills: java env  ## transactions killed at every point and at 100 random moments; about an hour
+	VIEWKEEPER_KILLS=100 $(PY) -m pytest tests/test_transaction_crash_spark.py -s -m ''
 
 bench-closure: java env  ## closures: a refresh against computing them again on Spark
 	$(PY) tools/bench_closure.py

@@ -50,8 +50,10 @@ def test_killed_at_random_moments(examiner: Examiner, tmp_path: Path) -> None:
     """One lake, one process after the other; VIEWKEEPER_KILLS says how many."""
     lake = tmp_path / "lake"
     shutil.copytree(examiner.template, lake)
-    chance = random.Random(6)
-    for _ in range(int(os.environ.get("VIEWKEEPER_KILLS", "4"))):
+    seed, kills = 6, int(os.environ.get("VIEWKEEPER_KILLS", "4"))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for n in range(1, kills + 1):
         process = subprocess.Popen(
             [sys.executable, WORKER, "loop", str(lake)],
             stdout=subprocess.PIPE,
@@ -64,3 +66,4 @@ def test_killed_at_random_moments(examiner: Examiner, tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         examiner.look(lake, "any")
+        print(f"kill {n} of {kills}: all agrees", flush=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.simplify.rewrite import simplify
@@ -16,6 +17,7 @@ from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import tables
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.frontend import Definition, read
+from viewkeeper.frontend.jvm import orderable
 from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
@@ -33,6 +35,7 @@ _MISSING = (
 )
 
 
+_NOT_STORED = re.compile(r"interval|string collate ")
 _RESERVED = re.compile(r"__(\d+|count|op|weight)", re.IGNORECASE)
 
 
@@ -43,6 +46,7 @@ class Compiled:
     definition: Definition
     store: Store
     blocked: str | None  # why the view cannot be kept incrementally
+    incomparable: str | None = None  # why it cannot be where rows are deleted
 
     @property
     def query(self) -> Query:
@@ -88,7 +92,11 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                 text=query if isinstance(query, str) else None,
                 hint="Give it another name with AS.",
             )
+    _check_stored(definition.schema, query)
+    incomparable = _incomparable(definition.schema)
     blocked = definition.unsupported or definition.volatile
+    if incomparable and "map<" not in incomparable:  # maps can be grouped, others not even that
+        blocked = blocked or incomparable
     if definition.query is None:
         names = tuple(definition.schema.names)
         return Compiled(definition, BagStore(Table("#query", names, ""), names), blocked)
@@ -102,7 +110,28 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     store = store_of(narrow)
     root = store.group if isinstance(store, GroupStore) else None
     blocked = blocked or definition.unstable or unstable_part(narrow, root)
-    return Compiled(definition, store, blocked)
+    return Compiled(definition, store, blocked, incomparable)
+
+
+def _check_stored(schema: StructType, query: str | DataFrame) -> None:
+    """Raises where a Delta table cannot hold a column."""
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        if _NOT_STORED.search(kind):
+            raise InvalidQueryError(
+                f"the column {field.name} is of type {kind}, which a Delta table cannot hold",
+                text=query if isinstance(query, str) else None,
+                hint="Cast it, for example to STRING, or take it out of the query.",
+            )
+
+
+def _incomparable(schema: StructType) -> str | None:
+    """A sentence that names a column whose values Spark cannot compare, or None."""
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        if not orderable(kind):
+            return f"the column {field.name} is of type {kind}, and Spark compares no such values"
+    return None
 
 
 def read_definition(spark: SparkSession, query: str | DataFrame) -> Definition:

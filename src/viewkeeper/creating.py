@@ -71,9 +71,10 @@ class Wanted:
 
     def check_compiled(self, compiled: Compiled) -> None:
         """Raises when the query cannot be kept in the way that is wanted."""
-        if self.refresh == "incremental" and compiled.blocked:
+        why = compiled.blocked or compiled.incomparable
+        if self.refresh == "incremental" and why:
             raise NotIncrementalError(
-                f"{self.name} cannot be kept incrementally: {compiled.blocked}",
+                f"{self.name} cannot be kept incrementally: {why}",
                 hint='Create it with refresh="full" or "auto", or take this part out of the query.',
             )
         if self.maintain != "immediate":
@@ -83,9 +84,9 @@ class Wanted:
                 f"{self.name} is to be immediate, and refreshed in full",
                 hint='Use refresh="auto" or "incremental".',
             )
-        if compiled.blocked:
+        if why:
             raise NotIncrementalError(
-                f"{self.name} cannot be kept immediately: {compiled.blocked}",
+                f"{self.name} cannot be kept immediately: {why}",
                 hint='Create it with maintain="deferred".',
             )
 

@@ -185,3 +185,9 @@ SELECT r.a, q.c FROM r LEFT JOIN LATERAL (SELECT c FROM s WHERE s.a = r.a AND s.
 SELECT a FROM r WHERE (SELECT count(*) FROM s) > 3
 SELECT a, b FROM r ORDER BY (SELECT max(c) FROM s), n, b LIMIT 3
 SELECT a, b FROM r WHERE a = (SELECT k FROM one WHERE v = (SELECT max(v) FROM one))
+SELECT a FROM r WHERE b LIKE ALL ('x%', '%y')
+SELECT a, b FROM r WHERE b LIKE ANY ('x%', '%\'s', NULL) OR b NOT LIKE ANY ('y', '%x%')
+SELECT a, b FROM r WHERE b NOT LIKE ALL ('x', '_y') AND b ILIKE ANY ('X', 'IT%')
+SELECT * FROM (SELECT a, b, big FROM r) PIVOT (sum(big) FOR b IN ('x', 'y', NULL))
+SELECT * FROM (SELECT a, b, n, x FROM r) PIVOT (sum(n) AS s, max(x) AS m FOR (a, b) IN ((1, 'x') AS p, (2, 'y') AS q))
+SELECT * FROM (SELECT a, b, e FROM r JOIN s USING (a)) PIVOT (max(e) FOR a IN (1, 2, 3))

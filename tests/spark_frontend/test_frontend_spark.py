@@ -224,7 +224,6 @@ def test_volatile(spark: Any, query: str, word: str) -> None:
         ("SELECT * FROM r VERSION AS OF 0", "fixed version"),
         ("SELECT *, _metadata.file_path AS p FROM r", "_metadata"),
         ("SELECT * FROM r TABLESAMPLE (10 PERCENT)", "sample"),
-        ("SELECT a FROM r WHERE b LIKE ALL ('x%', '%y')", "LIKE ALL"),
         (
             "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q WHERE n < 5)"
             " SELECT * FROM q",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -186,13 +187,14 @@ def refresh(
         tried = time.perf_counter()
         try:
             ways.incremental(spark, found, report, choice)
-        except StoreDiffersError as e:
+        except (StoreDiffersError, AnalysisException) as error:
+            e = _why_not(error)
             if record.refresh == "incremental":
                 raise NotIncrementalError(
                     f"{record.label} is kept incrementally only, and cannot be now: {e}",
                     hint='Refresh it once with strategy="full", then go on as before.',
                 ) from None
-            report.strategy, report.reason = "full", str(e)
+            report.strategy, report.reason = "full", e
             ways.full(spark, found, report, replace(choice, strategy="full"))
             learn(found, "incremental", time.perf_counter() - tried, choice)
     elif not found.ahead and any(old != new for old, new in found.versions.values()):
@@ -267,6 +269,14 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
 
 class StoreDiffersError(Exception):
     """The stored rows are not those that the change was computed for."""
+
+
+def _why_not(error: StoreDiffersError | AnalysisException) -> str:
+    """Why a change could not be computed. Spark refuses queries of ours where values of a type,
+    such as maps, cannot be compared."""
+    if isinstance(error, AnalysisException):
+        return f"Spark cannot compute the change: {str(error).splitlines()[0]}"
+    return str(error)
 
 
 # ── incremental ──────────────────────────────────────────────────────────────────────────────────

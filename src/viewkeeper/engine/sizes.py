@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from viewkeeper.algebra.nodes import Query
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
-from viewkeeper.lake.sources import Source, at
+from viewkeeper.lake.sources import Source, at, comparable
 from viewkeeper.plan.shapes import Store
 from viewkeeper.plan.steps import store_leaf
 
@@ -47,8 +47,8 @@ def store_difference(
             frames.append(rows.toDF(*(f"c{i}" for i in range(len(rows.columns)))))
             frames[-1] = frames[-1].withColumn("__sign", F.lit(sign))
         both = frames[0].unionAll(frames[1])
-        names = both.columns[:-1]
-        net = both.groupBy(*names).agg(F.sum("__sign").alias("w"))
+        keys = [F.expr(comparable(field)) for field in both.schema.fields[:-1]]
+        net = both.groupBy(*keys).agg(F.sum("__sign").alias("w"))
         weight = F.col("w")
         row = net.agg(
             F.sum(F.greatest(weight, F.lit(0))), F.sum(F.greatest(-weight, F.lit(0)))

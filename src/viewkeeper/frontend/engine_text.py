@@ -16,11 +16,11 @@ _OPTIONS = (
     "XmlToStructs",
     "StructsToXml",
 )
-_NO_TEXT = {
-    "LikeAll": "LIKE ALL",
-    "NotLikeAll": "NOT LIKE ALL",
-    "LikeAny": "LIKE ANY",
-    "NotLikeAny": "NOT LIKE ANY",
+_LIKES = {
+    "LikeAll": (" LIKE ", " AND "),
+    "NotLikeAll": (" NOT LIKE ", " AND "),
+    "LikeAny": (" LIKE ", " OR "),
+    "NotLikeAny": (" NOT LIKE ", " OR "),
 }
 _SYNTAX = ("cast", "extract", "timestampadd", "timestampdiff")
 _FOREIGN = ("Invoke", "NewInstance", "StaticInvoke", "DirectInvoke", "ExternalMapToCatalyst")
@@ -41,11 +41,8 @@ class EngineText:
 
     def engine(self, e: Any, kind: str) -> Scalar:
         match kind:
-            case _ if kind in _NO_TEXT:
-                raise Unsupported(
-                    f"{_NO_TEXT[kind]} with a list of patterns cannot be written back as SQL;"
-                    " write the patterns as single LIKE conditions."
-                )
+            case _ if kind in _LIKES:
+                return self._likes(e, *_LIKES[kind])
             case _ if kind in _UDFS:
                 raise Unsupported(
                     f"The function {_function_name(e)} lives in this session only and cannot be"
@@ -74,7 +71,11 @@ class EngineText:
             case "PreciseTimestampConversion":
                 return self._micros(e)
             case "StaticInvoke" if e.functionName() == "readSidePadding":
-                return self(items(e.arguments())[0])  # reading the table pads again
+                return self._padded(*items(e.arguments()))
+            case "VariantGet":
+                name = "variant_get(" if e.failOnError() else "try_variant_get("
+                wanted = Const(str(e.targetType().sql()))
+                return splice([name, *joined((*self.of(children(e)), wanted)), ")"])
             case _ if kind in _FOREIGN:
                 raise Unsupported(f"The expression {e.toString()} cannot be written as SQL.")
             case _ if kind in _OPTIONS:
@@ -137,6 +138,19 @@ class EngineText:
         if function is None or "timestamp_ntz" in (target, source):
             raise Unsupported("A time window over TIMESTAMP_NTZ cannot be written back as SQL.")
         return splice([f"{function}(", self(children(e)[0]), ")"])
+
+    def _likes(self, e: Any, like: str, between: str) -> Scalar:
+        """LIKE with a list of patterns, as one condition for each."""
+        text = self(children(e)[0])
+        patterns = [None if p is None else str(p.toString()) for p in items(e.patterns())]
+        return splice(
+            ["(", *joined([splice([text, like, Const(p)]) for p in patterns], between), ")"]
+        )
+
+    def _padded(self, value: Any, width: Any) -> Scalar:
+        """What Spark reads from a CHAR column: files may have it without its last blanks."""
+        text = self(value)
+        return splice(["rpad(", text, ", greatest(char_length(", text, f"), {width.sql()}))"])
 
     def _with_options(self, e: Any, kind: str) -> Scalar:
         given = [(str(p._1()), str(p._2())) for p in items(e.options().toSeq())]

@@ -33,6 +33,23 @@ _WHOLE = "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _NULLS = ("First", "Last", "AnyValue")
 
 
+def aggregates(scalars: Scalars, e: Any, notes: list[str]) -> tuple[Agg | Opaque, ...]:
+    """What an aggregate expression is made of: itself, or for PIVOT one aggregate per value.
+
+    Spark groups by the pivot's column first, so a group has one row per value at most, and the
+    greatest of them is that row.
+    """
+    function = e.aggregateFunction()
+    if class_name(function) != "PivotFirst":
+        return (aggregate(scalars, e, notes),)
+    by, held = children(function)
+    row, kind = scalars(held), str(held.dataType().catalogString())
+    return tuple(
+        Agg("max", (Call("case", (Call("<=>", (scalars(by), v)), row, Const(None))),), False, kind)
+        for v in scalars.of(scalars.jvm.literals(function.pivotColumnValues(), by.dataType()))
+    )
+
+
 def aggregate(scalars: Scalars, e: Any, notes: list[str]) -> Agg | Opaque:
     """An aggregate expression: DISTINCT, FILTER and function."""
     function, condition = e.aggregateFunction(), option(e.filter())
@@ -89,8 +106,6 @@ def _call(scalars: Scalars, function: Any, kind: str, distinct: bool) -> Opaque:
         return splice([f"{name}(", "DISTINCT " if distinct else "", scalars(args[0]), rsd])
     if kind in ("CollectList", "CollectSet") and not function.ignoreNulls():
         raise Unsupported(f"{name} RESPECT NULLS cannot be written back as SQL.")
-    if kind == "PivotFirst":
-        raise Unsupported("PIVOT has no translation; write one aggregate with FILTER per value.")
     if scalars.jvm.is_a(function, "org.apache.spark.sql.execution.aggregate.ScalaAggregator") or (
         kind in ("PythonUDAF", "ScalaUDAF", "TypedAggregateExpression")
     ):

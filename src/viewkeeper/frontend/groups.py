@@ -8,9 +8,10 @@ from viewkeeper.algebra.nodes import GroupBy, Project, Query
 from viewkeeper.algebra.scalars import Agg, Col, Opaque, Scalar, columns_of, replace_columns
 from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
-from viewkeeper.frontend.functions import aggregate
-from viewkeeper.frontend.jvm import Unsupported, expr_id, items, walk
+from viewkeeper.frontend.functions import aggregates
+from viewkeeper.frontend.jvm import Unsupported, class_name, expr_id, items, walk
 from viewkeeper.frontend.subqueries import attach
+from viewkeeper.frontend.text import joined, splice
 
 if TYPE_CHECKING:
     from viewkeeper.frontend.plans import Plans
@@ -27,7 +28,7 @@ def group(plans: Plans, plan: Any, below: Frame) -> Frame:
     below, subqueries = attach(plans, below, [*grouping, *calls])
     scalars = plans.scalars(below, subqueries)
     keys = tuple(dict.fromkeys(scalars.of(grouping)))
-    aggs = tuple(dict.fromkeys(aggregate(scalars, c, plans.notes) for c in calls))
+    aggs = tuple(dict.fromkeys(a for c in calls for a in aggregates(scalars, c, plans.notes)))
     grouped = _grouped(below.query, keys, aggs, _names(grouping, scalars, keys))
     above, outer = attach(plans, Frame(grouped, (-1,) * grouped.arity), _outside(listed, plans))
     above_names = [str(e.name()) for e in listed]
@@ -35,7 +36,10 @@ def group(plans: Plans, plan: Any, below: Frame) -> Frame:
     def answer(e: Any, kind: str) -> Scalar | None:
         """A grouping expression or an aggregate is a column of the groups."""
         if kind == "AggregateExpression":
-            return Col(len(keys) + aggs.index(aggregate(scalars, e, [])))
+            made = [Col(len(keys) + aggs.index(a)) for a in aggregates(scalars, e, [])]
+            if class_name(e.aggregateFunction()) == "PivotFirst":
+                return splice(["array(", *joined(made), ")"])
+            return made[0]
         for g, key in zip(grouping, found, strict=True):
             if g.nodeName() == kind and e.semanticEquals(g):
                 return Col(keys.index(key))

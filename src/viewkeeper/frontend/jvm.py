@@ -131,6 +131,11 @@ class Jvm:
             self._functions[name] = bool(found.isDefined())
         return self._functions[name]
 
+    def literals(self, values: Any, data_type: Any) -> list[Any]:
+        """Catalyst's own values as literals of a type."""
+        made = self.named(_CATALYST + "expressions.Literal")
+        return [made(values.apply(n), data_type) for n in range(values.size())]
+
     def marker(self, index: int, data_type: Any) -> Any:
         """A column whose name marks the place of an argument in the text of an expression."""
         expressions = self.named(_CATALYST + "expressions")

@@ -17,7 +17,7 @@ from viewkeeper.lake import arrow, history, jvm
 from viewkeeper.lake.arrow import WEIGHT
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.history import Action
-from viewkeeper.lake.sources import Source, quoted
+from viewkeeper.lake.sources import Source, comparable, is_variant, quoted
 from viewkeeper.lake.spans import Span, look
 
 _ADDED = ("insert", "update_postimage")
@@ -132,6 +132,8 @@ def net_change(
     frame = _by_spark(spark, span)
     if frame is None:
         return Feed("none", local=schema.empty_table().rename_columns(names))
+    if any(is_variant(field) for field in span.fields):
+        return Feed(how, frame=frame.toDF(*names))
     if size <= limit_bytes:
         return Feed(how, local=_collect(source, frame, schema).rename_columns(names))
     if how == "files":  # whole files were read for what may be a few rows: look
@@ -207,8 +209,13 @@ def _netted(span: Span, pieces: list[tuple[DataFrame, Column]]) -> DataFrame:
         part = frame.select(*columns, times.alias(WEIGHT))
         whole = part if whole is None else whole.unionAll(part)
     assert whole is not None, "a change without files has been answered before"
-    summed = whole.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT))
-    return summed.where(F.col(WEIGHT) != 0)
+    keys = [F.expr(comparable(f)).alias(f"k{n}") for n, f in enumerate(span.fields)]
+    values = [F.first(name).alias(f.name) for f, name in zip(span.fields, columns, strict=True)]
+    if any(is_variant(field) for field in span.fields):
+        summed = whole.groupBy(*keys).agg(*values, F.sum(WEIGHT).alias(WEIGHT))
+    else:
+        summed = whole.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return summed.select(*columns, WEIGHT).where(F.col(WEIGHT) != 0)
 
 
 def _files(taken: object) -> dict[tuple[str, str], str]:

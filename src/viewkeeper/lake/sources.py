@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm, tips
@@ -85,6 +85,8 @@ def find(spark: SparkSession, name: str) -> Source:
     if plan.nodeName() != "SubqueryAlias":
         raise _not_delta(name)
     alias, relation = plan.identifier(), plan.child()
+    while relation.nodeName() == "Project":  # Spark pads CHAR columns there
+        relation = relation.child()
     log = _log_of(relation)
     if log is None:
         raise _not_delta(name)
@@ -107,6 +109,24 @@ def quoted(part: str) -> str:
     '`a``b`'
     """
     return "`" + part.replace("`", "``") + "`"
+
+
+def is_variant(field: StructField) -> bool:
+    """Whether a column's values cannot even be grouped."""
+    return bool(field.dataType.typeName() == "variant")
+
+
+def comparable(field: StructField) -> str:
+    """SQL for what tells a column's values apart; of a variant its text and its types.
+
+    >>> from pyspark.sql.types import LongType, VariantType
+    >>> comparable(StructField("a", LongType()))
+    '`a`'
+    >>> comparable(StructField("v", VariantType()))
+    'struct(to_json(`v`), schema_of_variant(`v`))'
+    """
+    name = quoted(field.name)
+    return f"struct(to_json({name}), schema_of_variant({name}))" if is_variant(field) else name
 
 
 def version(spark: SparkSession, source: Source) -> int:

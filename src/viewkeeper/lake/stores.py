@@ -31,6 +31,7 @@ PROPERTIES: Mapping[str, str] = {
 # SELECT with a change feed, and deltalake cannot write it: dependants compare files, Spark merges.
 _ODD = set(" ,;{}()\n\t=")
 _ODD_NAMES = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "false"}
+_LIMITED = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's mark in a column's metadata
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -75,7 +76,7 @@ def create(
     settings = {_USER_METADATA: lanes.stamp_text(metadata)}
     try:
         with jvm.own_session(spark, settings) as own:
-            writer = jvm.move_frame(own, frame).writeTo(name).using("delta")
+            writer = _plain(jvm.move_frame(own, frame)).writeTo(name).using("delta")
             for key, value in {**PROPERTIES, **extra, **(properties or {})}.items():
                 writer = writer.tableProperty(key, value)
             if partition is not None:
@@ -208,6 +209,19 @@ def _seen(spark: SparkSession, source: Source, stamp: Stamp) -> int | None:
     if lanes.last_transaction(spark, source, stamp.app_id) < stamp.txn:
         return None
     return lanes.version_of(spark, source, stamp)
+
+
+def _plain(frame: DataFrame) -> DataFrame:
+    """The frame without the limits of its sources' CHAR and VARCHAR columns, which may change."""
+    if not any(_LIMITED in f.metadata for f in frame.schema.fields):
+        return frame
+    columns = [
+        F.col(quoted(f.name)).alias(f.name, metadata={})
+        if _LIMITED in f.metadata
+        else F.col(quoted(f.name))
+        for f in frame.schema.fields
+    ]
+    return frame.select(columns)
 
 
 def _is_path(text: str) -> bool:

@@ -16,7 +16,7 @@ from crash_worker import POINTS
 from examiner import Examiner, killed
 
 WORKER = str(Path(__file__).with_name("crash_worker.py"))
-DEFAULT = {"refresh_after_commit", "create_while_writing", "replace_before_drop"}
+DEFAULT = {"refresh_after_commit", "replace_before_drop"}
 pytestmark = pytest.mark.spark
 
 

@@ -18,7 +18,7 @@ from viewkeeper.closures import Asked
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import reads
 from viewkeeper.engine import programs
-from viewkeeper.engine.refresh import build_frame, source_names
+from viewkeeper.engine.refresh import build_frame, learn_build, source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Vector
 from viewkeeper.errors import UnknownTableError
@@ -214,6 +214,8 @@ def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
             frame = build_frame(runner, compiled, pins, record.sql)
         made = stores.create(spark, record.store, frame, metadata=metadata, partition=tag)
     seconds = (datetime.datetime.now() - start).total_seconds()
+    if not record.program:
+        learn_build(record, pins, seconds)
     report = RefreshReport(record.label, "full", seconds, "created")
     report.lane, report.version = "create", 0
     report.sources = {leaf: (-1, p.version) for leaf, p in pins.items()}

@@ -21,7 +21,8 @@ from viewkeeper.lake.arrow import UnusualError, arrow_schema
 from viewkeeper.lake.sources import quoted
 from viewkeeper.plan.lookups import reduced
 
-MOST_VALUES = 100_000  # more are not looked up one by one
+MOST_VALUES = 300_000  # more are not looked up one by one
+MOST_FOUND = 1_000_000  # rows, for each lookup
 MOST_BYTES = 64 * 2**20  # of rows, for each lookup
 SMALL_TABLE = 5_000  # rows; such a table is read whole
 MOST_LISTED = 500  # as a list in a filter of Spark's
@@ -146,7 +147,7 @@ class Lookups:
 
     def _most(self, found: lookup.Files) -> int:
         """The most rows that come to the driver; small tables' rows are few whatever their size."""
-        return max(1_000, min(self.runner.most_rows, found.rows_in(MOST_BYTES)))
+        return max(1_000, min(MOST_FOUND, found.rows_in(MOST_BYTES)))
 
     def _listed(self, leaf: Table, place: Place, limits: Mapping[str, pa.Array]) -> Table:
         """Spark reads the leaf, with the values as a filter that leaves out files."""

@@ -36,7 +36,7 @@ from viewkeeper.plan.groups import GroupStore, net_rows
 from viewkeeper.plan.steps import INSERT, store_leaf
 from viewkeeper.records import NotIncrementalError, Record, RefreshReport, SourceError
 
-_NATIVE_ROWS = 50_000  # patches of more rows are merged by Spark
+_NATIVE_ROWS = 300_000  # patches of more rows are merged by Spark
 _OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
 _TIMINGS: dict[str, Timing] = {}  # by view, what this process measured last
 
@@ -142,7 +142,8 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     rows = sum(row_count(pin) for pin in found.pins.values())
     changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
-    choice = choose(changed, rows, found.timing, lookups=lookups)
+    driver = all(found.feeds[n].local is not None for n in names)
+    choice = choose(changed, rows, found.timing, lookups=lookups, driver=driver)
     return settled(found, choice, wanted)
 
 
@@ -455,3 +456,9 @@ def learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> No
     """What the refresh took, for the next one's prediction; it is in the next commit."""
     timing = found.timing.learned(strategy, seconds, choice.predicted)
     _TIMINGS[found.record.id] = timing
+
+
+def learn_build(record: Record, pins: Mapping[str, Pin], seconds: float) -> None:
+    """What filling the store at first took is what a full refresh takes."""
+    rows = sum(row_count(pin) for pin in pins.values())
+    _TIMINGS[record.id] = Timing.built(seconds, rows)

@@ -152,7 +152,7 @@ class Runner:
             self.small = False
         kept = frame.persist()
         self._ending.callback(kept.unpersist)
-        return Result(None, frame.schema, kept)
+        return Result(None, frame.schema, jvm.cached_frame(kept))
 
     def nothing(self, query: Query) -> Result:
         """No rows, in the shape of a query's: for a step that is not needed."""

@@ -168,6 +168,17 @@ def move_frame(spark: SparkSession, frame: DataFrame) -> DataFrame:
     return DataFrame(dataset.ofRows(_session(spark), frame._jdf.logicalPlan()), spark)
 
 
+def cached_frame(kept: DataFrame) -> DataFrame:
+    """A persisted frame as a leaf: queries over it hold its rows and not the query it came from.
+
+    Without this each use carries the whole query, for Spark to analyse again, and Delta's MERGE
+    computes it again.
+    """
+    dataset = _jvm(kept.sparkSession).org.apache.spark.sql.classic.Dataset
+    plan = kept._jdf.queryExecution().withCachedData()
+    return DataFrame(dataset.ofRows(_session(kept.sparkSession), plan), kept.sparkSession)
+
+
 def is_conflict(error: BaseException) -> bool:
     """Whether Delta says that somebody else committed first."""
     java = getattr(error, "java_exception", None)

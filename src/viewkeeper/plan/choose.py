@@ -13,7 +13,9 @@ from typing import Any
 FULL_START, FULL_ROW = 1.2, 1.2e-6  # seconds: to begin, and per row of the sources
 # seconds: to begin, per changed row, per row looked through
 CHANGE_START, CHANGE_ROW, LOOKUP_ROW = 0.3, 15e-6, 0.05e-6
-_TIE, _LITTLE = 1.25, 2.0  # a full refresh must be clearly cheaper, and by seconds worth having
+SPARK_START = 6.0  # seconds more if the change is too large for the driver
+_TIE = 1.15  # a full refresh must be clearly cheaper
+_LITTLE, _SHORT = 1.0, 2.5  # seconds: so little is not worth it, if it is short anyway
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,12 @@ class Timing:
         return {k: round(v, 4) for k, v in asdict(self).items()}
 
     @staticmethod
+    def built(seconds: float, rows: int) -> Timing:
+        """The timing of a view that has just been filled, which is what a full refresh does."""
+        predicted = FULL_START + rows * FULL_ROW
+        return Timing(full=min(max(seconds / predicted, 0.2), 3.0))
+
+    @staticmethod
     def of(found: Mapping[str, Any] | None) -> Timing:
         return Timing(found.get("full", 1.0), found.get("incremental", 1.0)) if found else Timing()
 
@@ -56,7 +64,9 @@ class Choice:
         return self.full if self.strategy == "full" else self.incremental
 
 
-def choose(changed: int, rows: int, timing: Timing, *, lookups: bool = True) -> Choice:
+def choose(
+    changed: int, rows: int, timing: Timing, *, lookups: bool = True, driver: bool = True
+) -> Choice:
     """The strategy for a change of so many rows in sources of so many rows.
 
     >>> choose(100, 10_000_000, Timing()).strategy
@@ -66,8 +76,10 @@ def choose(changed: int, rows: int, timing: Timing, *, lookups: bool = True) -> 
     """
     full = (FULL_START + rows * FULL_ROW) * timing.full
     looked = rows * LOOKUP_ROW if lookups else 0.0
-    incremental = (CHANGE_START + changed * CHANGE_ROW + looked) * timing.incremental
-    close = incremental <= full * _TIE or incremental - full < _LITTLE
+    start = CHANGE_START if driver else CHANGE_START + SPARK_START
+    incremental = (start + changed * CHANGE_ROW + looked) * timing.incremental
+    little = incremental - full < _LITTLE and incremental < _SHORT
+    close = incremental <= full * _TIE or little
     strategy = "incremental" if close else "full"
     share = changed / max(rows, 1)
     reason = (

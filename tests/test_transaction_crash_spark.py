@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,17 +54,32 @@ def test_killed_at_random_moments(examiner: Examiner, tmp_path: Path) -> None:
     seed, kills = 6, int(os.environ.get("VIEWKEEPER_KILLS", "4"))
     print(f"seed {seed}")
     chance = random.Random(seed)
-    for n in range(1, kills + 1):
-        process = subprocess.Popen(
-            [sys.executable, WORKER, "loop", str(lake)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0.2, 8.0))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        examiner.look(lake, "any")
-        print(f"kill {n} of {kills}: all agrees", flush=True)
+    with ExitStack() as ending:
+        later = ending.enter_context(victim(lake))
+        for n in range(1, kills + 1):
+            process, later = later, ending.enter_context(victim(lake))
+            assert process.stdin is not None and process.stdout is not None
+            print("go", file=process.stdin, flush=True)
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(chance.uniform(0.2, 8.0))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            found = examiner.look(lake, "any")
+            print(f"kill {n} of {kills}: all agrees after {found['entries']} entries", flush=True)
+
+
+@contextmanager
+def victim(lake: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that makes transactions once it is told to; its JVM starts before that."""
+    process = subprocess.Popen(
+        [sys.executable, WORKER, "loop", str(lake)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        yield process
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)

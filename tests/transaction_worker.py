@@ -17,8 +17,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crash_worker import FEED, bag, connect, die
+from crash_worker import FEED, QUICK, bag, connect, die
 from examiner import serve
+from viewkeeper.session import local_session
 
 JOINED = "SELECT a.k, a.n, b.what FROM a JOIN b ON a.k = b.k"
 SUMS = "SELECT k, sum(n) AS s, count(*) AS c FROM joined GROUP BY k"
@@ -137,7 +138,9 @@ def main_die(lake: Path, name: str) -> None:
 
 
 def main_loop(lake: Path) -> None:
-    """Transactions that keep k distinct and the two tables in step."""
+    """Transactions that keep k distinct and the two tables in step, once told to begin."""
+    local_session(lake, QUICK)  # a JVM takes its time: it may start before the lake is free
+    sys.stdin.readline()
     keeper = connect(lake)
     keeper.on_change("sums", told(lake / "told.jsonl"), name="listener")
     print("ready", flush=True)

@@ -68,6 +68,8 @@ def main() -> int:
                 tpch.bag(keeper.spark.table(f"full_{name}")),
             )
             assert have == want, f"round {n}: {name} differs from its query"
+            r = reports[name]
+            print(f"round {n} {name}: refresh {refreshed - start:.2f} s, full {full:.2f} s, {r.strategy}", flush=True)
     keeper.stop()
     ratios = {}
     print(f"{'':6}{'full s':>9}{'refresh s':>11}{'ratio':>8}  strategy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from viewkeeper.algebra.nodes import (
@@ -80,6 +81,13 @@ class Plans:
         self.sources: dict[str, SourceRef] = {}
         self.notes: list[str] = []
         self.unstable: list[str] = []  # what may differ when it is computed again
+    def note_source(self, plan: Any) -> None:
+        """The table that an operator reads, if it reads one that has a name."""
+        kind = str(plan.nodeName())
+        if kind in _RELATIONS:
+            with suppress(Unsupported):
+                leaves.relation(plan, kind, self.sources, self.jvm)
+
 
     def exactly(self, plan: Any) -> Query:
         """The query that has the plan's output columns, in order, and no others."""

@@ -76,6 +76,15 @@ def aggregate(scalars: Scalars, e: Any, notes: list[str]) -> Agg | Opaque:
 def _count(scalars: Scalars, args: list[Any], where: Scalar | None, distinct: bool) -> Agg:
     type_ = str(args[0].dataType().catalogString())
     if distinct:
+def _overflows(function: Any, type_: str) -> bool:
+    """Whether a sum can be too large, and then is NULL instead of an error: decimals of so many
+    digits, without ANSI. From such a sum the next one does not follow."""
+    digits = re.match(r"decimal\((\d+)", type_)
+    if digits is None or int(digits[1]) <= _MOST_DIGITS - _MORE_DIGITS:
+        return False
+    return str(function.evalContext().evalMode().toString()) != "ANSI"
+
+
         found = list(scalars.of(args))
         if where is not None:
             found[0] = Call("case", (where, found[0], Const(None)))
@@ -104,6 +113,9 @@ def _call(scalars: Scalars, function: Any, kind: str, distinct: bool) -> Opaque:
     if kind == "HyperLogLogPlusPlus":
         rsd = f", {float(function.relativeSD())!r}D)"
         return splice([f"{name}(", "DISTINCT " if distinct else "", scalars(args[0]), rsd])
+    if kind == "Mode" and function.reverseOpt().isDefined():  # its own text has the other order
+        end = ")" if function.reverseOpt().get() else " DESC)"
+        return splice(["mode() WITHIN GROUP (ORDER BY ", scalars(args[0]), end])
     if kind in ("CollectList", "CollectSet") and not function.ignoreNulls():
         raise Unsupported(f"{name} RESPECT NULLS cannot be written back as SQL.")
     if scalars.jvm.is_a(function, "org.apache.spark.sql.execution.aggregate.ScalaAggregator") or (

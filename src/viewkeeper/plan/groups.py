@@ -199,7 +199,8 @@ class GroupStore:
                 at += 2
                 continue
             zero = Const(0)
-            total = call("+", call("coalesce", old, zero), call("coalesce", Col(at), zero))
+            change = finish.narrowed(p, Col(at))
+            total = call("+", call("coalesce", old, zero), call("coalesce", change, zero))
             if p.function == "sum":  # NULL when no value is left
                 number = value[places[Agg("count", p.args, False, p.type)]]
                 total = call("case", call("=", number, zero), NULL, total)

@@ -22,9 +22,9 @@ from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.pushdown import push_down
-from viewkeeper.plan.shapes import Store, store_of
+from viewkeeper.plan.shapes import Store, bag_store, store_of
 from viewkeeper.plan.stable import unstable_part
-from viewkeeper.plan.steps import store_leaf
+from viewkeeper.plan.steps import OWN_NAMES, store_leaf
 from viewkeeper.records import InvalidQueryError
 
 _MISSING = (
@@ -36,7 +36,6 @@ _MISSING = (
 
 
 _NOT_STORED = re.compile(r"interval|string collate ")
-_RESERVED = re.compile(r"__(\d+|count|op|weight)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     """
     definition = read_definition(spark, query)
     for name in definition.schema.names:
-        if _RESERVED.fullmatch(name):
+        if OWN_NAMES.fullmatch(name):
             raise InvalidQueryError(
                 f"the column {name} has a name that viewkeeper uses for its own columns",
                 text=query if isinstance(query, str) else None,
@@ -99,7 +98,7 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
         blocked = blocked or incomparable
     if definition.query is None:
         names = tuple(definition.schema.names)
-        return Compiled(definition, BagStore(Table("#query", names, ""), names), blocked)
+        return Compiled(definition, bag_store(Table("#query", names, "")), blocked)
     if not blocked:
         for ref in definition.sources.values():
             if ref.provider != "delta":
@@ -109,12 +108,14 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     narrow = prune(push_down(simplify(definition.query)))
     store = store_of(narrow)
     root = store.group if isinstance(store, GroupStore) else None
-    blocked = blocked or definition.unstable or unstable_part(narrow, root)
+    blocked = blocked or definition.unstable or unstable_part(narrow, root) or _taken(narrow)
     return Compiled(definition, store, blocked, incomparable)
 
 
 def _check_stored(schema: StructType, query: str | DataFrame) -> None:
     """Raises where a Delta table cannot hold a column."""
+    if not isinstance(store, BagStore) and not _can_hold(spark, definition, store):
+        store = bag_store(narrow)
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if _NOT_STORED.search(kind):
@@ -132,6 +133,23 @@ def _incomparable(schema: StructType) -> str | None:
         if not orderable(kind):
             return f"the column {field.name} is of type {kind}, and Spark compares no such values"
     return None
+def _can_hold(spark: SparkSession, definition: Definition, store: Store) -> bool:
+    """Whether a Delta table can hold the columns that readers of the view do not see, too."""
+    build = store.build()
+    refs = definition.sources
+    names: dict[Query, str] = {t: refs[t.name].stand_in or refs[t.name].sql for t in tables(build)}
+    schema = spark.sql(to_sql(build, tables=names)).schema
+    return not any(_NOT_STORED.search(f.dataType.simpleString()) for f in schema.fields)
+
+
+def _taken(query: Query) -> str | None:
+    """A sentence that names a column of a source that a change could not have, or None."""
+    for leaf in tables(query):
+        if any(name.lower() == "__weight" for name in leaf.names):
+            return f"{leaf.name} has a column __weight, a name that changes have for their own"
+    return None
+
+
 
 
 def read_definition(spark: SparkSession, query: str | DataFrame) -> Definition:

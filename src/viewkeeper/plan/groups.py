@@ -37,12 +37,20 @@ from viewkeeper.algebra.scalars import (
     conjunction,
     equal_columns,
 )
-from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan import finish
 from viewkeeper.plan.finish import EXTREMA
 from viewkeeper.plan.present import Present, touched_keys
 from viewkeeper.plan.restrict import restrict
-from viewkeeper.plan.steps import DELETE, OP, UPSERT, Compute, Patch, Refresh, store_leaf
+from viewkeeper.plan.steps import (
+    DELETE,
+    OP,
+    UPSERT,
+    Compute,
+    Patch,
+    Refresh,
+    store_leaf,
+    stored_names,
+)
 
 ROWS = Agg("count", ())
 
@@ -303,7 +311,7 @@ def group_store(q: Query) -> GroupStore | None:
         node = made
     if not isinstance(node, GroupBy):
         return None
-    names = unique_names(tuple(node.columns[: len(node.keys)]))
+    names = stored_names(tuple(node.columns[: len(node.keys)]))
     return GroupStore(q, tuple(above), node, names)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -57,6 +58,12 @@ class Compiled:
         return {t.name: t for t in tables(self.query)} if self.definition.query else {}
 
     @property
+    def names(self) -> str | None:
+        """What tells whether a view or function in the query was redefined; None without any."""
+        texts = self.definition.stands_for
+        return sha256("\n".join(texts).encode()).hexdigest()[:16] if texts else None
+
+    @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """The view's columns and their types."""
         return tuple((f.name, f.dataType.simpleString()) for f in self.definition.schema)
@@ -107,6 +114,8 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                 )
     narrow = prune(push_down(simplify(definition.query)))
     store = store_of(narrow)
+    if not isinstance(store, BagStore) and not _can_hold(spark, definition, store):
+        store = bag_store(narrow)
     root = store.group if isinstance(store, GroupStore) else None
     blocked = blocked or definition.unstable or unstable_part(narrow, root) or _taken(narrow)
     return Compiled(definition, store, blocked, incomparable)
@@ -114,8 +123,6 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
 
 def _check_stored(schema: StructType, query: str | DataFrame) -> None:
     """Raises where a Delta table cannot hold a column."""
-    if not isinstance(store, BagStore) and not _can_hold(spark, definition, store):
-        store = bag_store(narrow)
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if _NOT_STORED.search(kind):
@@ -126,13 +133,6 @@ def _check_stored(schema: StructType, query: str | DataFrame) -> None:
             )
 
 
-def _incomparable(schema: StructType) -> str | None:
-    """A sentence that names a column whose values Spark cannot compare, or None."""
-    for field in schema.fields:
-        kind = field.dataType.simpleString()
-        if not orderable(kind):
-            return f"the column {field.name} is of type {kind}, and Spark compares no such values"
-    return None
 def _can_hold(spark: SparkSession, definition: Definition, store: Store) -> bool:
     """Whether a Delta table can hold the columns that readers of the view do not see, too."""
     build = store.build()
@@ -150,6 +150,13 @@ def _taken(query: Query) -> str | None:
     return None
 
 
+def _incomparable(schema: StructType) -> str | None:
+    """A sentence that names a column whose values Spark cannot compare, or None."""
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        if not orderable(kind):
+            return f"the column {field.name} is of type {kind}, and Spark compares no such values"
+    return None
 
 
 def read_definition(spark: SparkSession, query: str | DataFrame) -> Definition:

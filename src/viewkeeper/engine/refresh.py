@@ -109,6 +109,9 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
     if compiled.blocked:
         found.full_reason = compiled.blocked
         return found
+    if meta.get("names") != compiled.names:
+        found.full_reason = "a view or function in the query was redefined since the last refresh"
+        return found
     for leaf, table in compiled.leaves.items():
         pin, old = found.pins[leaf], then.get(leaf)
         if old is None or old["id"] != pin.source.table_id:
@@ -238,6 +241,7 @@ def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, An
         "refresh": found.meta.get("refresh", 0) + 1,
         "strategy": strategy,
         "by": found.nonce,
+        "names": found.compiled.names,
         "sources": sources,
         "timing": timing.as_dict(),
     }

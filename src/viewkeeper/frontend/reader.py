@@ -65,7 +65,10 @@ def read(spark: Any, query: Any, *, check: bool = True) -> Definition:
             plans.note_source(node)
         return Definition(None, plans.sources, schema, why, e.sentence, _each_once(plans))
     unstable = plans.unstable[0] if plans.unstable else None
-    definition = Definition(result, plans.sources, schema, found, None, _each_once(plans), unstable)
+    texts = tuple(sorted(set(jvm.stands_for)))
+    definition = Definition(
+        result, plans.sources, schema, found, None, _each_once(plans), unstable, texts
+    )
     return _checked(spark, definition) if check else definition
 
 

@@ -11,14 +11,15 @@ import pytest
 import viewkeeper as vk
 from viewkeeper.errors import ViewKeeperError
 
-FEED = "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+FEED = "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true,"
+FEED += " delta.feature.allowColumnDefaults = 'supported')"
 
 
 @pytest.fixture(scope="module")
 def keeper(spark: Any) -> Iterator[vk.Keeper]:
     spark.sql("CREATE SCHEMA IF NOT EXISTS kinds")
     spark.sql(
-        "CREATE OR REPLACE TABLE kinds.t (id INT, code CHAR(4), word VARCHAR(5),"
+        "CREATE OR REPLACE TABLE kinds.t (id INT, code CHAR(4), word VARCHAR(5) DEFAULT 'w9',"
         f" tags MAP<STRING, INT>, doc VARIANT) {FEED}"
     )
     yield vk.Keeper(spark, schema="vk_kinds_tests")

@@ -80,6 +80,7 @@ def test_decimals_have_the_digits_of_spark() -> None:
         (("(", " * ", ")"), [pa.decimal128(30, 10)] * 2),
         (("CAST(", " AS DECIMAL(3,1))"), [pa.decimal128(5, 2)]),
         (("(", " + ", ")"), [pa.float64()] * 2),
+        (("CAST('2024/01/02' AS DATE)",), []),
     ],
 )
 def test_what_is_left_to_spark(parts: tuple[str, ...], kinds: list[pa.DataType]) -> None:
@@ -94,6 +95,9 @@ def test_an_overflow_is_left_to_spark() -> None:
         duck.run(leaf.group_by([], {"s": "sum(a)"}), {leaf: rows}, {leaf: (pa.int64(),)})
     with pytest.raises(UnsureError):
         duck.run(leaf.project({"b": "a * 4"}), {leaf: rows}, {leaf: (pa.int64(),)})
+    narrow = Opaque(("CAST(", " AS DECIMAL(18,0))"), (Col(0),))
+    with pytest.raises(UnsureError):
+        duck.run(Project(leaf, (narrow,), ("b",)), {leaf: rows}, {leaf: (pa.int64(),)})
 
 
 def test_a_column_named_weight() -> None:

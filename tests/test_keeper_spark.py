@@ -223,3 +223,96 @@ def test_select_star_keeps_its_columns(keeper: vk.Keeper) -> None:
     assert (report.strategy, report.inserted, report.deleted) == ("incremental", 2, 2)
     same(keeper, "shop.star", "SELECT a, weight FROM shop.wide")
     keeper.drop_view("shop.star")
+
+
+def test_a_view_keeps_the_settings_of_its_creation(keeper: vk.Keeper) -> None:
+    spark, zone = keeper.spark, "spark.sql.session.timeZone"
+    spark.sql(f"CREATE TABLE shop.moments (t TIMESTAMP, s STRING) {FEED}")
+    spark.sql("INSERT INTO shop.moments VALUES (TIMESTAMP '2024-01-01 23:30:00Z', 'x')")
+    days = "SELECT CAST(t AS DATE) AS d, count(*) AS n FROM shop.moments GROUP BY 1"
+    last = "SELECT s, CAST(max(t) AS STRING) AS t FROM shop.moments GROUP BY s"  # cast when read
+    numbers = "SELECT CAST(s AS INT) AS i FROM shop.moments"
+    before = spark.conf.get(zone)
+    settings = {zone: "Asia/Tokyo", "spark.sql.ansi.enabled": "false"}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        keeper.create_view("shop.days", days)
+        keeper.create_view("shop.last", last)
+        keeper.create_view("shop.numbers", numbers)
+        spark.conf.set(zone, "UTC")
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+        spark.sql("INSERT INTO shop.moments VALUES (TIMESTAMP '2024-01-02 01:00:00Z', '7')")
+        views = ["shop.days", "shop.last", "shop.numbers"]
+        made = [keeper.refresh(v, strategy="incremental")[0] for v in views]
+        assert [(r.strategy, r.inserted, r.deleted) for r in made] == [
+            ("incremental", 1, 1), ("incremental", 1, 0), ("incremental", 1, 0)
+        ]  # fmt: skip
+        shown = {v: bag(spark.table(v)) for v in views}
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        for view, sql in zip(views, (days, last, numbers), strict=True):
+            assert shown[view] == bag(spark.sql(sql)), view
+    finally:
+        spark.conf.set(zone, before)
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+        for view in ("shop.days", "shop.last", "shop.numbers"):
+            keeper.drop_view(view, if_exists=True)
+
+
+def test_what_a_query_uses_is_redefined(keeper: vk.Keeper) -> None:
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.base (a INT) {FEED}")
+    spark.sql("INSERT INTO shop.base VALUES (1)")
+    spark.sql("CREATE VIEW shop.plain AS SELECT a FROM shop.base")
+    spark.sql("CREATE TEMPORARY FUNCTION more(x INT) RETURNS INT RETURN x + 1")
+    queries = {
+        "shop.over": "SELECT a FROM shop.plain",
+        "shop.fun": "SELECT more(a) AS a FROM shop.base",
+    }
+    for view, sql in queries.items():
+        keeper.create_view(view, sql)
+    spark.sql("INSERT INTO shop.base VALUES (2)")
+    assert {keeper.refresh(v, strategy="incremental")[0].strategy for v in queries} == {
+        "incremental"
+    }
+    spark.sql("CREATE OR REPLACE VIEW shop.plain AS SELECT a + 10 AS a FROM shop.base")
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION more(x INT) RETURNS INT RETURN x + 100")
+    for view, sql in queries.items():
+        (report,) = keeper.refresh(view)
+        assert report.strategy == "full" and "was redefined" in report.reason
+        same(keeper, view, sql)
+    spark.sql("CREATE OR REPLACE VIEW shop.plain AS SELECT a FROM shop.r")  # another source
+    keeper.refresh("shop.over")
+    same(keeper, "shop.over", queries["shop.over"])
+    assert [r.reads for r in keeper._views.all() if r.label == "shop.over"] == [
+        ("`spark_catalog`.`shop`.`r`",)
+    ]
+    spark.sql("DECLARE OR REPLACE VARIABLE five INT DEFAULT 5")
+    with pytest.raises(ViewKeeperError, match="variable five has a value in this session only"):
+        keeper.create_view("shop.variable", "SELECT a + five AS a FROM shop.base")
+    for view in queries:
+        keeper.drop_view(view)
+
+
+def test_a_sum_that_overflows_silently(keeper: vk.Keeper) -> None:
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.large (k INT, d DECIMAL(38, 0), b BIGINT) {FEED}")
+    spark.sql("INSERT INTO shop.large VALUES (1, 6e37BD, 9223372036854775807)")
+    spark.sql("INSERT INTO shop.large VALUES (1, 6e37BD, 9223372036854775807)")
+    sql = "SELECT k, sum(d) AS d, sum(b) AS b, avg(b) AS m FROM shop.large GROUP BY k"
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        keeper.create_view("shop.sums", sql, refresh="incremental")
+        same(keeper, "shop.sums", sql)
+        for change in ("(1, 1, 1)", "(2, 9e37BD, 5)", "(2, 9e37BD, 5)"):
+            spark.sql(f"INSERT INTO shop.large VALUES {change}")
+        keeper.refresh("shop.sums")
+        same(keeper, "shop.sums", sql)
+        spark.sql("DELETE FROM shop.large WHERE k = 1 AND d > 5")
+        spark.sql("UPDATE shop.large SET d = 1 WHERE k = 2")
+        keeper.refresh("shop.sums")
+        same(keeper, "shop.sums", sql)
+        keeper.drop_view("shop.sums")
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")

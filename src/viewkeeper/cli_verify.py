@@ -14,7 +14,7 @@ from viewkeeper.engine.refresh import build_frame
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin, pinned
 from viewkeeper.errors import ViewKeeperError
-from viewkeeper.lake import stores
+from viewkeeper.lake import jvm, stores
 from viewkeeper.lake.sources import find, version
 from viewkeeper.plan.steps import store_leaf
 from viewkeeper.records import Record
@@ -51,7 +51,7 @@ def compare_view(keeper: Any, record: Record) -> tuple[int, int]:
         moved = [p.source.name for p in pins.values() if version(spark, p.source) != p.version]
         if moved:
             raise NotComparableError(f"{moved[0]} has changed", hint="Refresh the view first.")
-    with Runner(spark) as runner:
+    with jvm.with_settings(spark, record.settings) as own, Runner(own) as runner:
         if record.program:
             expected = programs.expected(runner, record, compiled, pins)
             name = record.others[-1][0] if record.others else record.name

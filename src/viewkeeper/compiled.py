@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -22,9 +23,9 @@ from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.pushdown import push_down
-from viewkeeper.plan.shapes import Store, store_of
+from viewkeeper.plan.shapes import Store, bag_store, store_of
 from viewkeeper.plan.stable import unstable_part
-from viewkeeper.plan.steps import store_leaf
+from viewkeeper.plan.steps import OWN_NAMES, store_leaf
 from viewkeeper.records import InvalidQueryError
 
 _MISSING = (
@@ -36,7 +37,6 @@ _MISSING = (
 
 
 _NOT_STORED = re.compile(r"interval|string collate ")
-_RESERVED = re.compile(r"__(\d+|count|op|weight)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ class Compiled:
     def leaves(self) -> dict[str, Table]:
         """The leaves of the query, with the columns it uses, by source name."""
         return {t.name: t for t in tables(self.query)} if self.definition.query else {}
+
+    @property
+    def names(self) -> str | None:
+        """What tells whether a view or function in the query was redefined; None without any."""
+        texts = self.definition.stands_for
+        return sha256("\n".join(texts).encode()).hexdigest()[:16] if texts else None
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
@@ -86,7 +92,7 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     """
     definition = read_definition(spark, query)
     for name in definition.schema.names:
-        if _RESERVED.fullmatch(name):
+        if OWN_NAMES.fullmatch(name):
             raise InvalidQueryError(
                 f"the column {name} has a name that viewkeeper uses for its own columns",
                 text=query if isinstance(query, str) else None,
@@ -99,7 +105,7 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
         blocked = blocked or incomparable
     if definition.query is None:
         names = tuple(definition.schema.names)
-        return Compiled(definition, BagStore(Table("#query", names, ""), names), blocked)
+        return Compiled(definition, bag_store(Table("#query", names, "")), blocked)
     if not blocked:
         for ref in definition.sources.values():
             if ref.provider != "delta":
@@ -108,8 +114,10 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                 )
     narrow = prune(push_down(simplify(definition.query)))
     store = store_of(narrow)
+    if not isinstance(store, BagStore) and not _can_hold(spark, definition, store):
+        store = bag_store(narrow)
     root = store.group if isinstance(store, GroupStore) else None
-    blocked = blocked or definition.unstable or unstable_part(narrow, root)
+    blocked = blocked or definition.unstable or unstable_part(narrow, root) or _taken(narrow)
     return Compiled(definition, store, blocked, incomparable)
 
 
@@ -123,6 +131,23 @@ def _check_stored(schema: StructType, query: str | DataFrame) -> None:
                 text=query if isinstance(query, str) else None,
                 hint="Cast it, for example to STRING, or take it out of the query.",
             )
+
+
+def _can_hold(spark: SparkSession, definition: Definition, store: Store) -> bool:
+    """Whether a Delta table can hold the columns that readers of the view do not see, too."""
+    build = store.build()
+    refs = definition.sources
+    names: dict[Query, str] = {t: refs[t.name].stand_in or refs[t.name].sql for t in tables(build)}
+    schema = spark.sql(to_sql(build, tables=names)).schema
+    return not any(_NOT_STORED.search(f.dataType.simpleString()) for f in schema.fields)
+
+
+def _taken(query: Query) -> str | None:
+    """A sentence that names a column of a source that a change could not have, or None."""
+    for leaf in tables(query):
+        if any(name.lower() == "__weight" for name in leaf.names):
+            return f"{leaf.name} has a column __weight, a name that changes have for their own"
+    return None
 
 
 def _incomparable(schema: StructType) -> str | None:

@@ -23,7 +23,7 @@ from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Vector
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.graph import check_cycle, downstream
-from viewkeeper.lake import stores
+from viewkeeper.lake import jvm, stores
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
 from viewkeeper.lake.sources import find, quoted
 from viewkeeper.names import current, full_name
@@ -188,6 +188,7 @@ def _record(
         created=start.isoformat(),
         columns=compiled.columns,
         reads=reads(compiled),
+        settings=jvm.settings_of(views.spark),
     )
     if wanted.asked is not None:
         return wanted.asked.record(views.spark, record, compiled)
@@ -205,6 +206,7 @@ def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
         for leaf, p in pins.items()
     }
     metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
+    metadata["names"] = compiled.names
     metadata["timing"] = Timing().as_dict()
     with Runner(spark) as runner:
         tag = None

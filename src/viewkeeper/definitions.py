@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.errors import UnknownTableError, ViewKeeperError
+from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source, find, is_same, quoted, tip
 from viewkeeper.records import InvalidQueryError, Record, SourceError
 
@@ -16,7 +17,11 @@ Looks = dict[str, str]  # by source, its columns
 
 
 class Definitions:
-    """What each view's query compiles to, in this process."""
+    """What each view's query compiles to, in this process.
+
+    A query that uses views or functions of Spark's is compiled each time, as these may have been
+    redefined by anyone.
+    """
 
     def __init__(self, spark: SparkSession, known: dict[str, Source]) -> None:
         self.spark = spark
@@ -40,7 +45,7 @@ class Definitions:
             When a source no longer has what the view's query needs.
         """
         held = self._held.get(record.id)
-        if held is not None and reads(held[0]) == record.reads:
+        if held is not None and not held[0].names and reads(held[0]) == record.reads:
             now = self._looks(held[0])
             if all(now.get(name, look) == look for name, look in held[1].items()):
                 return held[0]
@@ -50,13 +55,16 @@ class Definitions:
 
     def _compile(self, record: Record) -> Compiled:
         columns = record.inputs or record.columns
-        with self._in_schema_of(record):
+        with (
+            self._in_schema_of(record),
+            jvm.with_settings(self.spark, record.settings) as spark,
+        ):
             try:
-                compiled = compile_view(self.spark, record.sql)
+                compiled = compile_view(spark, record.sql)
                 if compiled.columns != columns:  # SELECT *, and a source has more by now
                     names = ", ".join(quoted(name) for name, _ in columns)
                     text = f"SELECT {names} FROM ({record.sql})"
-                    compiled = compile_view(self.spark, text)
+                    compiled = compile_view(spark, text)
             except (InvalidQueryError, UnknownTableError) as e:
                 raise _no_longer(record, e.what) from e
         if compiled.columns != columns:

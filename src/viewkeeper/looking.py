@@ -12,6 +12,7 @@ from viewkeeper.engine import changes, program_changes
 from viewkeeper.engine.vector import Vector
 from viewkeeper.explain import Explanation, explain_query, explain_view
 from viewkeeper.explain_program import explain_asked, explain_program
+from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import find
 from viewkeeper.records import Record
 from viewkeeper.views import Views
@@ -61,6 +62,9 @@ def changes_since(views: Views, record: Record, version: int) -> DataFrame:
     >>> changes_since(views, views.get("v"), 3).show()                    # doctest: +SKIP
     """
     store = find(views.spark, record.store)
-    if record.program:
-        return program_changes.since(views.spark, store, record.reader, version)
-    return changes.since(views.spark, store, views.compiled(record).store, version)
+    with jvm.with_settings(views.spark, record.settings) as spark:
+        if record.program:
+            rows = program_changes.since(spark, store, record.reader, version)
+        else:
+            rows = changes.since(spark, store, views.compiled(record).store, version)
+        return jvm.move_frame(views.spark, rows)

@@ -12,6 +12,15 @@ from viewkeeper.errors import ViewKeeperError
 
 REFRESH_MODES = ("auto", "incremental", "full")
 MAINTAIN_MODES = ("deferred", "immediate")
+# Settings of a session that the answer of a query depends on: a view keeps those of its creation.
+SETTINGS = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.caseSensitive",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+)
 
 
 class InvalidQueryError(ViewKeeperError):
@@ -107,6 +116,7 @@ class Record:
     created: str = ""
     columns: tuple[tuple[str, str], ...] = ()  # name and type
     reads: tuple[str, ...] = ()  # full names of sources
+    settings: tuple[tuple[str, str], ...] = ()  # of the session in which it was defined
     reader: str = ""  # what stands behind the view's name: the query's rows, from the store
     # of a view that is kept by a program; then ``sql`` is the program's input
     program: str = ""  # which one, as JSON
@@ -127,7 +137,7 @@ class Record:
         found = json.loads(text)
         found["columns"] = tuple((n, t) for n, t in found["columns"])
         found["reads"] = tuple(found["reads"])
-        for key in ("inputs", "others"):
+        for key in ("inputs", "others", "settings"):
             found[key] = tuple((n, t) for n, t in found.get(key, ()))
         return Record(**found)
 

@@ -11,6 +11,7 @@ from viewkeeper.engine.order import SkippedError, in_order
 from viewkeeper.engine.refresh import refresh
 from viewkeeper.engine.vector import Vector
 from viewkeeper.graph import upstream
+from viewkeeper.lake import jvm
 from viewkeeper.records import Record, RefreshFailedError, RefreshReport
 from viewkeeper.views import Views
 
@@ -80,7 +81,8 @@ def _refresh(
     if insist is None and record.refresh in ("full", "incremental"):
         insist = record.refresh
     ways = programs.WAYS if record.program else None
-    return refresh(views.spark, record, compiled, vector, insist, ways)
+    with jvm.with_settings(views.spark, record.settings) as spark:
+        return refresh(spark, record, compiled, vector, insist, ways)
 
 
 def _upstream_failed(record: Record) -> RefreshFailedError:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from viewkeeper.compiled import Compiled
-from viewkeeper.definitions import Definitions
+from viewkeeper.definitions import Definitions, reads
 from viewkeeper.errors import suggestion
+from viewkeeper.frontend.jvm import OURS
 from viewkeeper.home import Home
+from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source
 from viewkeeper.names import full_name
 from viewkeeper.records import Record, UnknownViewError
@@ -70,7 +73,10 @@ class Views:
 
     def compiled(self, record: Record) -> Compiled:
         """The compiled query of a view."""
-        return self.definitions.get(record)
+        compiled = self.definitions.get(record)
+        if compiled.names and reads(compiled) != record.reads:
+            self.home.save(replace(record, reads=reads(compiled)), after=record.id)
+        return compiled
 
     # ── the catalog ──
 
@@ -91,8 +97,10 @@ class Views:
 
     def show(self, record: Record) -> None:
         """Gives the view its names in the catalog: what readers see of the store."""
-        for name, sql in ((record.name, record.reader), *record.others):
-            self.spark.sql(f"CREATE OR REPLACE VIEW {name} AS {sql}")
+        ours = f"TBLPROPERTIES ('{OURS}' = '{record.id}')"
+        with jvm.with_settings(self.spark, record.settings) as spark:  # Spark keeps them
+            for name, sql in ((record.name, record.reader), *record.others):
+                spark.sql(f"CREATE OR REPLACE VIEW {name} {ours} AS {sql}")
         self._shown[record.id] = record.names
 
     def hide(self, names: Sequence[str]) -> None:

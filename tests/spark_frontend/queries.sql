@@ -90,6 +90,7 @@ SELECT a, var_pop(x) AS v, var_samp(a) AS w, stddev(n) AS s, stddev_pop(x) AS sp
 SELECT b, percentile(a, 0.5) AS p, max_by(a, n) AS mb, covar_pop(x, a) AS c, median(x) AS me, approx_count_distinct(a, 0.01) AS ap FROM r GROUP BY b
 SELECT a, sort_array(collect_list(b)) AS l, size(collect_set(b)) AS s, first(b, true) IS NULL AS f, any_value(a) AS av FROM r GROUP BY a
 SELECT a, listagg(b, ',') WITHIN GROUP (ORDER BY b) AS l, percentile_cont(0.5) WITHIN GROUP (ORDER BY x DESC) AS p FROM r GROUP BY a
+SELECT a, mode() WITHIN GROUP (ORDER BY c) AS lo, mode() WITHIN GROUP (ORDER BY c DESC) AS hi, mode(c, true) AS d FROM s GROUP BY a
 SELECT a, try_sum(n) AS t, kurtosis(x) AS k, regr_count(x, a) AS rc, bit_or(a) AS bo, histogram_numeric(a, 2) AS hn FROM r GROUP BY a
 SELECT a, sum(n) / count(*) AS q, CASE WHEN sum(n) > 1 THEN 'big' ELSE b END AS w FROM r GROUP BY a, b
 SELECT a, b, grouping(a) AS ga, grouping_id() AS gid, sum(n) AS s FROM r GROUP BY ROLLUP (a, b)

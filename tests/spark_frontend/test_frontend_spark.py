@@ -263,6 +263,15 @@ def test_unsupported_dataframes(spark: Any) -> None:
     assert "another value" in (read(spark, r.select(chance("a").alias("p"))).volatile or "")
 
 
+def test_all_sources_of_an_untranslated_query(spark: Any) -> None:
+    spark.udf.register("plus_one", lambda v: (v or 0) + 1, "int")
+    query = "SELECT x FROM (SELECT plus_one(a) AS x FROM s) JOIN one ON x = one.k"
+    query += " WHERE x IN (SELECT a FROM r)"
+    found = read(spark, query)
+    assert found.query is None and "plus_one" in (found.unsupported or "")
+    assert {name.rsplit(".", 1)[-1] for name in found.sources} == {"r", "s", "one"}
+
+
 def test_several_rows_of_a_scalar_subquery_raise(spark: Any) -> None:
     for query in (
         "SELECT a, (SELECT c FROM s) AS c FROM r",

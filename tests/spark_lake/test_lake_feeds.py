@@ -157,6 +157,10 @@ def test_column_mapping_drop_and_rename(lake_spark: SparkSession, table: str, fe
         net_change(lake_spark, source, 1, 5, ["k"])
     with pytest.raises(UnknownColumnError, match="Known: id, kk, p"):
         net_change(lake_spark, source, 1, 5, ["nothing"])
+    # the files are the same, their values under the old names are not
+    lake_spark.sql(f"ALTER TABLE {table} ADD COLUMN k STRING")
+    with pytest.raises(LostHistoryError, match="k was dropped or renamed, and is another"):
+        net_change(lake_spark, source, 1, 6, ["k"])
 
 
 def test_all_types_oracle(lake_spark: SparkSession, table: str) -> None:

@@ -10,7 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -38,6 +43,7 @@ from viewkeeper.records import NotIncrementalError, Record, RefreshReport, Sourc
 
 _NATIVE_ROWS = 300_000  # patches of more rows are merged by Spark
 _OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
+_OF_VALUES = (ArithmeticException, NumberFormatException, SparkRuntimeException)
 _TIMINGS: dict[str, Timing] = {}  # by view, what this process measured last
 
 
@@ -102,6 +108,9 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
     then: Mapping[str, Any] = meta.get("sources", {})
     if compiled.blocked:
         found.full_reason = compiled.blocked
+        return found
+    if meta.get("names") != compiled.names:
+        found.full_reason = "a view or function in the query was redefined since the last refresh"
         return found
     for leaf, table in compiled.leaves.items():
         pin, old = found.pins[leaf], then.get(leaf)
@@ -188,7 +197,9 @@ def refresh(
         tried = time.perf_counter()
         try:
             ways.incremental(spark, found, report, choice)
-        except (StoreDiffersError, AnalysisException) as error:
+        except (StoreDiffersError, AnalysisException, *_OF_VALUES) as error:
+            if record.refresh == "incremental" and isinstance(error, _OF_VALUES):
+                raise
             e = _why_not(error)
             if record.refresh == "incremental":
                 raise NotIncrementalError(
@@ -230,6 +241,7 @@ def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, An
         "refresh": found.meta.get("refresh", 0) + 1,
         "strategy": strategy,
         "by": found.nonce,
+        "names": found.compiled.names,
         "sources": sources,
         "timing": timing.as_dict(),
     }
@@ -272,10 +284,11 @@ class StoreDiffersError(Exception):
     """The stored rows are not those that the change was computed for."""
 
 
-def _why_not(error: StoreDiffersError | AnalysisException) -> str:
+def _why_not(error: Exception) -> str:
     """Why a change could not be computed. Spark refuses queries of ours where values of a type,
-    such as maps, cannot be compared."""
-    if isinstance(error, AnalysisException):
+    such as maps, cannot be compared; and the sum of a change may be too large for a number where
+    the sum of all rows is not."""
+    if not isinstance(error, StoreDiffersError):
         return f"Spark cannot compute the change: {str(error).splitlines()[0]}"
     return str(error)
 

@@ -108,6 +108,8 @@ def _cast(e: exp.Cast, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
         whole, rest = digits[1].lstrip("0"), digits[2] or ""
         inner = pa.decimal128(max(len(whole) + len(rest), 1), len(rest))
     elif isinstance(literal, exp.Literal) and to.this == exp.DType.DATE:
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", literal.name):  # DuckDB also reads 2024/01/02
+            raise UnsureError(literal.name)
         return pa.date32()
     else:
         inner = _kind(literal, kinds)
@@ -127,10 +129,6 @@ def _cast(e: exp.Cast, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
         if inner in _DIGITS:
             inner = pa.decimal128(_DIGITS[inner], 0)
         if not pa.types.is_decimal(inner) or scale < inner.scale:
-            raise UnsureError(e.sql())
-        if precision - scale < inner.precision - inner.scale and not isinstance(
-            literal, exp.Literal
-        ):
             raise UnsureError(e.sql())
         return pa.decimal128(precision, scale)
     width = _WIDTHS.get(to.this.value)

@@ -84,6 +84,8 @@ class Definition:
         What makes the result depend on the order of rows, which Spark does not promise.
     unstable : str or None
         What may give other rows when it is computed again over the same ones.
+    stands_for : tuple of str
+        The texts of the views and SQL functions that the query uses, which may be redefined.
     """
 
     query: Query | None
@@ -93,6 +95,7 @@ class Definition:
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
     unstable: str | None = None
+    stands_for: tuple[str, ...] = ()
 
     def to_sql(self) -> str:
         """The query as Spark SQL text, over the full names of its sources."""

@@ -7,6 +7,7 @@ from typing import Any
 from viewkeeper.algebra.scalars import Const, Opaque, Scalar
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
 from viewkeeper.frontend.text import closed, cut, joined, splice
+from viewkeeper.records import InvalidQueryError
 
 _OPTIONS = (
     "JsonToStructs",
@@ -47,6 +48,11 @@ class EngineText:
                 raise Unsupported(
                     f"The function {_function_name(e)} lives in this session only and cannot be"
                     " stored as SQL."
+                )
+            case "VariableReference":
+                raise InvalidQueryError(
+                    f"the variable {e.identifier().name()} has a value in this session only",
+                    hint="Write the value into the query, or keep it in a table.",
                 )
             case "LambdaFunction":
                 return self._lambda(e)

@@ -23,7 +23,6 @@ _TRANSPARENT = (
     "KnownNullable",
     "KnownNotNull",
     "KnownFloatingPointNormalized",
-    "SQLScalarFunction",
 )
 
 Hook = Callable[[Any, str], Scalar | None]
@@ -94,6 +93,9 @@ class Scalars(EngineText):
                 return Call(_COMPARISONS[kind], self._alike(children(e)))
             case _ if kind in _ARITHMETIC:
                 return self._arithmetic(e, kind)
+            case "SQLScalarFunction":
+                self.jvm.note_function(e.function())
+                return self(children(e)[-1])
             case _ if kind in _TRANSPARENT:
                 return self(children(e)[-1])
             case _:

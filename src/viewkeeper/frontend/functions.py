@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ _ORDERED = (
 _RANKS = ("RowNumber", "NTile", "Lead", "Lag", "NthValue")
 _FRAMELESS = ("RowNumber", "NTile", "Lead", "Lag", "Rank", "DenseRank", "PercentRank", "CumeDist")
 _WHOLE = "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+_MOST_DIGITS, _MORE_DIGITS = 38, 10  # of a decimal; that a sum has more than its terms
 _NULLS = ("First", "Last", "AnyValue")
 
 
@@ -61,16 +63,26 @@ def aggregate(scalars: Scalars, e: Any, notes: list[str]) -> Agg | Opaque:
         return _count(scalars, args, where, distinct)
     if kind == "CountIf" and not distinct:
         return _count_where([scalars(args[0])] + ([] if where is None else [where]))
-    if kind in _AGGREGATES and not text.startswith("try_"):
+    type_ = "" if not args else str(args[0].dataType().catalogString())
+    silent = text.startswith("try_") or (kind == "Sum" and _overflows(function, type_))
+    if kind in _AGGREGATES and not silent:
         arg = scalars(args[0])
         if where is not None:
             arg = Call("case", (where, arg, Const(None)))
-        type_ = str(args[0].dataType().catalogString())
         return Agg(_AGGREGATES[kind], (arg,), distinct and kind not in ("Min", "Max"), type_)
     if kind in _ORDERED:
         notes.append(f"{function.prettyName()} depends on the order of the rows of a group.")
     call = _call(scalars, function, kind, distinct)
     return call if where is None else splice([call, " FILTER (WHERE ", where, ")"])
+
+
+def _overflows(function: Any, type_: str) -> bool:
+    """Whether a sum can be too large, and then is NULL instead of an error: decimals of so many
+    digits, without ANSI. From such a sum the next one does not follow."""
+    digits = re.match(r"decimal\((\d+)", type_)
+    if digits is None or int(digits[1]) <= _MOST_DIGITS - _MORE_DIGITS:
+        return False
+    return str(function.evalContext().evalMode().toString()) != "ANSI"
 
 
 def _count(scalars: Scalars, args: list[Any], where: Scalar | None, distinct: bool) -> Agg:
@@ -101,6 +113,9 @@ def _call(scalars: Scalars, function: Any, kind: str, distinct: bool) -> Opaque:
     if kind in _NULLS:
         flag = ", true)" if function.ignoreNulls() else ")"
         return splice([f"{name}(", "DISTINCT " if distinct else "", scalars(args[0]), flag])
+    if kind == "Mode" and function.reverseOpt().isDefined():  # its own text has the other order
+        end = ")" if function.reverseOpt().get() else " DESC)"
+        return splice(["mode() WITHIN GROUP (ORDER BY ", scalars(args[0]), end])
     if kind == "HyperLogLogPlusPlus":
         rsd = f", {float(function.relativeSD())!r}D)"
         return splice([f"{name}(", "DISTINCT " if distinct else "", scalars(args[0]), rsd])

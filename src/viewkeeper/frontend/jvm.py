@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from viewkeeper.records import SETTINGS
+
 _CATALYST = "org.apache.spark.sql.catalyst."
 _OPTIMIZER = _CATALYST + "optimizer."
+OURS = "viewkeeper.view"  # a property of the views that show materialized ones
 _MOST_ROUNDS = 12
 _SUBQUERIES = ("EXISTS_SUBQUERY", "IN_SUBQUERY")
 # Positions: predicates are pulled up before the subqueries that hold them become joins.
@@ -88,6 +91,7 @@ class Jvm:
         self.root = spark._jvm
         self._inherits: dict[str, bool] = {}
         self._functions: dict[str, bool] = {}
+        self.stands_for: list[str] = []  # the texts of the views and SQL functions in plans
 
     def named(self, path: str) -> Any:
         """A class or an object's companion by its full name."""
@@ -145,6 +149,33 @@ class Jvm:
         nothing = self.seq([])
         return expressions.AttributeReference(name, data_type, True, empty, fresh, nothing)
 
+    def _note_views(self, plan: Any) -> None:
+        """Spark's own views in a plan: what they stand for may change."""
+        if "View (" not in str(plan.treeString()):
+            return
+        for node in walk(plan):
+            if node.nodeName() == "View":
+                self._check_settings(node.desc())
+                if not node.desc().properties().contains(OURS):
+                    text = option(node.desc().viewText()) or node.child().canonicalized().toString()
+                    self.stands_for.append(f"{node.desc().identifier().toString()}: {text}")
+
+    def _check_settings(self, view: Any) -> None:
+        """A view has the settings it was made with, which its text alone does not say."""
+        kept = view.viewSQLConfigs()
+        for key in SETTINGS:
+            value = option(kept.get(key))
+            if value is not None and value != self.spark.conf.get(key):
+                raise Unsupported(
+                    f"The view {view.identifier().toString()} was made with {key} = {value}, which"
+                    " is not the setting of the view that reads it."
+                )
+
+    def note_function(self, function: Any) -> None:
+        """A function of SQL text: what it stands for may change."""
+        text = option(function.exprText()) or option(function.queryText())
+        self.stands_for.append(f"{function.name().toString()}: {text}")
+
     def rule(self, name: str, plan: Any) -> Any:
         """The plan after one of Catalyst's own rules."""
         return self.object(name).apply(plan)
@@ -158,6 +189,7 @@ class Jvm:
         if self.has(plan, "CTE"):
             plan = self.named(_OPTIMIZER + "InlineCTE")(True, False).apply(plan)
         plan = self.rule(_CATALYST + "analysis.EliminateSubqueryAliases", plan)
+        self._note_views(plan)
         plan = self.rule(_CATALYST + "analysis.EliminateView", plan)
         if not self.has(plan, "PLAN_EXPRESSION"):
             return plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from viewkeeper.algebra.nodes import (
@@ -46,7 +47,6 @@ _TRANSPARENT = (
     "Sort",
     "EventTimeWatermark",
     "ReturnAnswer",
-    "SQLFunctionNode",
     "PipeOperator",
 )
 _BY_COLUMNS = "the first by the order of their columns"
@@ -81,6 +81,13 @@ class Plans:
         self.notes: list[str] = []
         self.unstable: list[str] = []  # what may differ when it is computed again
 
+    def note_source(self, plan: Any) -> None:
+        """The table that an operator reads, if it reads one that has a name."""
+        kind = str(plan.nodeName())
+        if kind in _RELATIONS:
+            with suppress(Unsupported):
+                leaves.relation(plan, kind, self.sources, self.jvm)
+
     def exactly(self, plan: Any) -> Query:
         """The query that has the plan's output columns, in order, and no others."""
         return self(plan).exactly(items(plan.output()))
@@ -93,6 +100,9 @@ class Plans:
         kind = str(plan.nodeName())
         match kind:
             case _ if kind in _TRANSPARENT:
+                return self(children(plan)[0])
+            case "SQLFunctionNode":
+                self.jvm.note_function(plan.function())
                 return self(children(plan)[0])
             case _ if kind in _LIMITS:
                 return self._top(plan, None, 0)

@@ -11,7 +11,7 @@ from viewkeeper.frontend.definition import (
 )
 from viewkeeper.frontend.jvm import Jvm, Unsupported, items
 from viewkeeper.frontend.plans import Plans
-from viewkeeper.frontend.volatile import volatile
+from viewkeeper.frontend.volatile import operators, volatile
 
 _COMMANDS = (
     "org.apache.spark.sql.catalyst.plans.logical.Command",
@@ -61,9 +61,14 @@ def read(spark: Any, query: Any, *, check: bool = True) -> Definition:
         result = plans(plan).exactly(items(analysed.output()))
     except Unsupported as e:
         why = found or e.volatile
+        for node, _ in operators(analysed):  # also those that the translation did not come to
+            plans.note_source(node)
         return Definition(None, plans.sources, schema, why, e.sentence, _each_once(plans))
     unstable = plans.unstable[0] if plans.unstable else None
-    definition = Definition(result, plans.sources, schema, found, None, _each_once(plans), unstable)
+    texts = tuple(sorted(set(jvm.stands_for)))
+    definition = Definition(
+        result, plans.sources, schema, found, None, _each_once(plans), unstable, texts
+    )
     return _checked(spark, definition) if check else definition
 
 

@@ -40,13 +40,17 @@ def volatile(jvm: Jvm, plan: Any) -> str | None:
 
 def expressions(plan: Any) -> Iterator[Any]:
     """All expressions of a plan and of the subqueries in it."""
+    for _, found in operators(plan):
+        yield from found
+
+
+def operators(plan: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """All operators of a plan and of the subqueries in it, each with its expressions."""
     plans = [plan]
     while plans:
         for node in walk(plans.pop()):
             if node.nodeName() == "WithCTE":
                 plans.extend(items(node.cteDefs()))
-            for root in items(node.expressions()):
-                for e in walk(root):
-                    yield e
-                    if str(e.nodeName()) in _SUBQUERIES:
-                        plans.append(e.plan())
+            found = [e for root in items(node.expressions()) for e in walk(root)]
+            yield node, found
+            plans += [e.plan() for e in found if str(e.nodeName()) in _SUBQUERIES]

@@ -8,6 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from viewkeeper.records import SETTINGS
+
 # Classes of Delta's exceptions that mean: somebody else committed first.
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
 
@@ -160,6 +162,24 @@ def own_session(spark: SparkSession, settings: dict[str, str]) -> Iterator[Spark
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+def settings_of(spark: SparkSession) -> tuple[tuple[str, str], ...]:
+    """The settings of a session that the answers of queries depend on."""
+    return tuple((key, str(spark.conf.get(key))) for key in SETTINGS)
+
+
+@contextmanager
+def with_settings(
+    spark: SparkSession, settings: tuple[tuple[str, str], ...]
+) -> Iterator[SparkSession]:
+    """The session, or a copy of it with these settings where it has others."""
+    other = set(settings) - set(settings_of(spark)) if settings else set()
+    if not other:
+        yield spark
+        return
+    with own_session(spark, dict(other)) as copy:
+        yield copy
 
 
 def move_frame(spark: SparkSession, frame: DataFrame) -> DataFrame:

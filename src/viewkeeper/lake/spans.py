@@ -68,7 +68,7 @@ class Span:
     @cached_property
     def physical_partitions(self) -> list[str]:
         """The partition columns as the log names them."""
-        return [field.metadata.get(_PHYSICAL, field.name) for field in self.partitions]
+        return [_physical(field) for field in self.partitions]
 
     @cached_property
     def usual(self) -> bool:
@@ -141,6 +141,8 @@ def _field(source: Source, states: list[Action], name: str) -> StructField:
     if old.dataType != new.dataType:
         kinds = f"{old.dataType.simpleString()} to {new.dataType.simpleString()}"
         raise LostHistoryError(source.name, f"column {name} changed from {kinds}")
+    if _physical(old) != _physical(new):  # the files have other values under this name now
+        raise LostHistoryError(source.name, f"column {name} was dropped or renamed, and is another")
     return StructField(new.name, new.dataType, True)
 
 
@@ -156,6 +158,11 @@ def _find(state: Action, name: str) -> StructField | None:
         if field.name.lower() == name.lower():
             return field
     return None
+
+
+def _physical(field: StructField) -> str:
+    """The name of a column in the files."""
+    return str(field.metadata.get(_PHYSICAL, field.name))
 
 
 def _struct(state: Action) -> StructType:

@@ -31,7 +31,6 @@ PROPERTIES: Mapping[str, str] = {
 # SELECT with a change feed, and deltalake cannot write it: dependants compare files, Spark merges.
 _ODD = set(" ,;{}()\n\t=")
 _ODD_NAMES = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "false"}
-_LIMITED = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's mark in a column's metadata
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -212,16 +211,11 @@ def _seen(spark: SparkSession, source: Source, stamp: Stamp) -> int | None:
 
 
 def _plain(frame: DataFrame) -> DataFrame:
-    """The frame without the limits of its sources' CHAR and VARCHAR columns, which may change."""
-    if not any(_LIMITED in f.metadata for f in frame.schema.fields):
+    """The frame without what belongs to its sources' columns alone: the limits of CHAR and VARCHAR,
+    which may change, and defaults, which no store has."""
+    if not any(f.metadata for f in frame.schema.fields):
         return frame
-    columns = [
-        F.col(quoted(f.name)).alias(f.name, metadata={})
-        if _LIMITED in f.metadata
-        else F.col(quoted(f.name))
-        for f in frame.schema.fields
-    ]
-    return frame.select(columns)
+    return frame.select([F.col(quoted(n)).alias(n, metadata={}) for n in frame.columns])
 
 
 def _is_path(text: str) -> bool:

@@ -12,6 +12,7 @@ from viewkeeper.algebra.scalars import Agg, Call, Col, Const, Opaque, Scalar, ca
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint", "")  # "" is the algebra's own, untyped
 EXTREMA = ("min", "max")
+_KEPT_SCALE = 6  # digits after the point that Spark never cuts
 
 
 def storable(a: Agg | Opaque) -> bool:
@@ -31,7 +32,7 @@ def storable(a: Agg | Opaque) -> bool:
     if a.type in INTEGERS:
         return True
     precision, scale = decimal(a.type)
-    if not precision or (precision + 11 > 38 and scale > 6):
+    if not precision or (precision + 11 > 38 and scale > _KEPT_SCALE):
         return False  # the product with a weight must keep its scale: Spark cuts it only above six
     return a.function == "sum" or precision + 10 + scale + 5 <= 38
 
@@ -48,6 +49,9 @@ def parts(a: Agg) -> tuple[Agg, ...]:
         return ()
     if a.function in EXTREMA:
         return (a,)
+    if a.function == "avg" and a.type == "bigint":  # Spark adds doubles here, which do not overflow
+        x = Opaque(("CAST(", " AS DECIMAL(20,0))"), a.args)
+        a = Agg("sum", (x,), False, "decimal(20,0)")
     count = Agg("count", a.args, False, a.type)
     if a.function == "count":
         return (count,)
@@ -72,21 +76,16 @@ def _average(type_: str, total: Col, count: Col) -> Scalar:
     precision, scale = decimal(type_)
     if not precision:
         return Opaque(("(CAST(", " AS DOUBLE) / CAST(", " AS DOUBLE))"), (total, count))
-    # rounded half up to scale + 4 digits, in integers: 10^(scale+4)·total div count
-    target = min(scale + 4, 38)
+    # rounded half up to scale + 4 digits, in decimals without any: 10^(scale+4)·total over count.
+    # (DIV gives a BIGINT and SIGN a DOUBLE, which have too few digits.)
+    target = scale + 4
     power = "1" + "0" * target
-    u = f") * {power}BD AS DECIMAL(38,0))"
-    n = " AS DECIMAL(20,0))"
-    text = (
-        "CAST((CAST((",
-        f"{u} DIV CAST(",
-        f"{n} + CASE WHEN 2 * ABS(CAST((",
-        f"{u} % CAST(",
-        f"{n}) >= ",
-        " THEN SIGN(",
-        f") ELSE 0 END) / {power}BD AS DECIMAL({min(precision + 4, 38)},{target}))",
-    )
-    return Opaque(text, (total, count, total, count, count, total))
+    u, n = f"CAST(@t * {power}BD AS DECIMAL(38,0))", "CAST(@n AS DECIMAL(20,0))"
+    whole = f"CAST(({u} - {u} % {n}) / {n} AS DECIMAL({precision + 5},0))"
+    up = f"CASE WHEN 2 * ABS({u} % {n}) < {n} THEN 0 WHEN @t < 0 THEN -1 ELSE 1 END"
+    text = f"CAST(({whole} + {up}) / {power}BD AS DECIMAL({precision + 4},{target}))"
+    pieces = re.split("@(t|n)", text)
+    return Opaque(tuple(pieces[::2]), tuple(total if x == "t" else count for x in pieces[1::2]))
 
 
 def changed(a: Agg, x: Scalar | None, weight: Col) -> tuple[Agg, ...]:
@@ -107,3 +106,16 @@ def changed(a: Agg, x: Scalar | None, weight: Col) -> tuple[Agg, ...]:
     gone = call("case", call("<", weight, Const(0)), x, Const(None))
     come = call("case", call(">", weight, Const(0)), x, Const(None))
     return Agg(a.function, (gone,), False, a.type), Agg(a.function, (come,), False, a.type)
+
+
+def narrowed(a: Agg, change: Col) -> Scalar:
+    """The change of a stored part, to be added to it. That of a sum of decimals has 38 digits by
+    its type, and Spark would cut the last digit of what it is added to; so it gets the sum's.
+
+    >>> narrowed(Agg("sum", (Col(0),), False, "decimal(20,10)"), Col(1)).parts
+    ('CAST(', ' AS DECIMAL(30,10))')
+    """
+    precision, scale = decimal(a.type)
+    if a.function != "sum" or scale <= _KEPT_SCALE:
+        return change
+    return Opaque(("CAST(", f" AS DECIMAL({precision + 10},{scale}))"), (change,))

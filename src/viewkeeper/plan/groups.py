@@ -37,12 +37,20 @@ from viewkeeper.algebra.scalars import (
     conjunction,
     equal_columns,
 )
-from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan import finish
 from viewkeeper.plan.finish import EXTREMA
 from viewkeeper.plan.present import Present, touched_keys
 from viewkeeper.plan.restrict import restrict
-from viewkeeper.plan.steps import DELETE, OP, UPSERT, Compute, Patch, Refresh, store_leaf
+from viewkeeper.plan.steps import (
+    DELETE,
+    OP,
+    UPSERT,
+    Compute,
+    Patch,
+    Refresh,
+    store_leaf,
+    stored_names,
+)
 
 ROWS = Agg("count", ())
 
@@ -199,7 +207,8 @@ class GroupStore:
                 at += 2
                 continue
             zero = Const(0)
-            total = call("+", call("coalesce", old, zero), call("coalesce", Col(at), zero))
+            change = finish.narrowed(p, Col(at))
+            total = call("+", call("coalesce", old, zero), call("coalesce", change, zero))
             if p.function == "sum":  # NULL when no value is left
                 number = value[places[Agg("count", p.args, False, p.type)]]
                 total = call("case", call("=", number, zero), NULL, total)
@@ -302,7 +311,7 @@ def group_store(q: Query) -> GroupStore | None:
         node = made
     if not isinstance(node, GroupBy):
         return None
-    names = unique_names(tuple(node.columns[: len(node.keys)]))
+    names = stored_names(tuple(node.columns[: len(node.keys)]))
     return GroupStore(q, tuple(above), node, names)
 
 

@@ -23,4 +23,9 @@ def store_of(query: Query) -> Store:
     >>> type(store_of(R)).__name__
     'BagStore'
     """
-    return group_store(query) or top_store(query) or BagStore(query, unique_names(query.columns))
+    return group_store(query) or top_store(query) or bag_store(query)
+
+
+def bag_store(query: Query) -> BagStore:
+    """As a bag, which has no columns but the view's."""
+    return BagStore(query, unique_names(query.columns))

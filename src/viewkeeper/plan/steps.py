@@ -6,13 +6,16 @@ leaves with the step's name.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.sql_names import unique_names
 
 STORE = "store"
 OP = "__op"
 INSERT, UPSERT, DELETE = "I", "U", "D"
+OWN_NAMES = re.compile(r"__(\d+|count|op|weight)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,15 @@ class Refresh:
     change: Query
     must_be_empty: tuple[str, ...] = ()
     reads_store: bool = False
+
+
+def stored_names(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Names for columns of a store: all different, and none that we give to columns of our own.
+
+    >>> stored_names(("a", "A", "__0"))
+    ('a', 'A_2', '__0_')
+    """
+    return unique_names(tuple(f"{c}_" if OWN_NAMES.fullmatch(c) else c for c in columns))
 
 
 def result(name: str, columns: tuple[str, ...]) -> Table:

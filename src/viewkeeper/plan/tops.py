@@ -23,10 +23,9 @@ from viewkeeper.algebra.nodes import (
     with_children,
 )
 from viewkeeper.algebra.scalars import TRUE, Col
-from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.plan.bags import ONE, CountStore, columns_up_to, net_by_row, patched, repeated
 from viewkeeper.plan.present import Present
-from viewkeeper.plan.steps import Compute, Refresh, store_leaf
+from viewkeeper.plan.steps import Compute, Refresh, store_leaf, stored_names
 
 _DOUBT = "__doubt"
 
@@ -125,4 +124,4 @@ def top_store(q: Query) -> TopStore | None:
         node = node.s
     if not isinstance(node, Top):
         return None
-    return TopStore(q, unique_names(node.columns), tuple(above), node)
+    return TopStore(q, stored_names(node.columns), tuple(above), node)

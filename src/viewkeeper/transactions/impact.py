@@ -29,7 +29,7 @@ from viewkeeper.engine.refresh import (
 )
 from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.vector import Pin
-from viewkeeper.lake import stores
+from viewkeeper.lake import jvm, stores
 from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated, summed
 from viewkeeper.lake.feeds import Feed
 from viewkeeper.lake.lanes import OP, Patch
@@ -99,7 +99,10 @@ def view_impact(
         raise StaleError(record)
     shown = None
     if found.changed:
-        with Runner(state.spark) as runner:
+        with (
+            jvm.with_settings(state.spark, record.settings) as spark,
+            Runner(spark) as runner,
+        ):
             try:
                 made = programs.planned(runner, found) if record.program else planned(runner, found)
             except StoreDiffersError:

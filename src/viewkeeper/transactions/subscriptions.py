@@ -167,7 +167,7 @@ class Subscriptions:
     def _whole(self, record: Record, store: Source, now: int) -> ViewChange:
         spark = self.host.spark()
         shape = self.host.compiled(record).store
-        with Runner(spark) as runner:
+        with jvm.with_settings(spark, record.settings) as own, Runner(own) as runner:
             leaf = store_leaf(shape.columns)
             runner.bind(leaf, at(runner.spark, store, now, list(shape.columns)))
             frame = runner.frame(shape.visible(leaf))
@@ -179,7 +179,8 @@ class Subscriptions:
         """What one commit changed; None if nothing."""
         spark = self.host.spark()
         shape = self.host.compiled(record).store
-        frame = changes.between(spark, store, shape, old, new)
+        with jvm.with_settings(spark, record.settings) as own:
+            frame = jvm.move_frame(spark, changes.between(own, store, shape, old, new))
         names = [n for n, _ in record.columns]
         frame = frame.toDF(*names, WEIGHT)
         few = frame.limit(_MOST + 1).toArrow()

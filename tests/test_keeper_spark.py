@@ -262,35 +262,35 @@ def test_a_view_keeps_the_settings_of_its_creation(keeper: vk.Keeper) -> None:
 
 def test_what_a_query_uses_is_redefined(keeper: vk.Keeper) -> None:
     spark = keeper.spark
-    spark.sql(f"CREATE TABLE shop.base (a INT) {FEED}")
-    spark.sql("INSERT INTO shop.base VALUES (1)")
-    spark.sql("CREATE VIEW shop.plain AS SELECT a FROM shop.base")
+    spark.sql(f"CREATE TABLE shop.ground (a INT) {FEED}")
+    spark.sql("INSERT INTO shop.ground VALUES (1)")
+    spark.sql("CREATE VIEW shop.plain AS SELECT a FROM shop.ground")
     spark.sql("CREATE TEMPORARY FUNCTION more(x INT) RETURNS INT RETURN x + 1")
     queries = {
-        "shop.over": "SELECT a FROM shop.plain",
-        "shop.fun": "SELECT more(a) AS a FROM shop.base",
+        "shop.above": "SELECT a FROM shop.plain",
+        "shop.fun": "SELECT more(a) AS a FROM shop.ground",
     }
     for view, sql in queries.items():
         keeper.create_view(view, sql)
-    spark.sql("INSERT INTO shop.base VALUES (2)")
+    spark.sql("INSERT INTO shop.ground VALUES (2)")
     assert {keeper.refresh(v, strategy="incremental")[0].strategy for v in queries} == {
         "incremental"
     }
-    spark.sql("CREATE OR REPLACE VIEW shop.plain AS SELECT a + 10 AS a FROM shop.base")
+    spark.sql("CREATE OR REPLACE VIEW shop.plain AS SELECT a + 10 AS a FROM shop.ground")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION more(x INT) RETURNS INT RETURN x + 100")
     for view, sql in queries.items():
         (report,) = keeper.refresh(view)
         assert report.strategy == "full" and "was redefined" in report.reason
         same(keeper, view, sql)
     spark.sql("CREATE OR REPLACE VIEW shop.plain AS SELECT a FROM shop.r")  # another source
-    keeper.refresh("shop.over")
-    same(keeper, "shop.over", queries["shop.over"])
-    assert [r.reads for r in keeper._views.all() if r.label == "shop.over"] == [
+    keeper.refresh("shop.above")
+    same(keeper, "shop.above", queries["shop.above"])
+    assert [r.reads for r in keeper._views.all() if r.label == "shop.above"] == [
         ("`spark_catalog`.`shop`.`r`",)
     ]
     spark.sql("DECLARE OR REPLACE VARIABLE five INT DEFAULT 5")
     with pytest.raises(ViewKeeperError, match="variable five has a value in this session only"):
-        keeper.create_view("shop.variable", "SELECT a + five AS a FROM shop.base")
+        keeper.create_view("shop.variable", "SELECT a + five AS a FROM shop.ground")
     for view in queries:
         keeper.drop_view(view)
 
@@ -298,15 +298,15 @@ def test_what_a_query_uses_is_redefined(keeper: vk.Keeper) -> None:
 def test_a_sum_that_overflows_silently(keeper: vk.Keeper) -> None:
     spark = keeper.spark
     spark.sql(f"CREATE TABLE shop.large (k INT, d DECIMAL(38, 0), b BIGINT) {FEED}")
-    spark.sql("INSERT INTO shop.large VALUES (1, 6e37BD, 9223372036854775807)")
-    spark.sql("INSERT INTO shop.large VALUES (1, 6e37BD, 9223372036854775807)")
+    for _ in range(2):
+        spark.sql(f"INSERT INTO shop.large VALUES (1, {6 * 10**37}, {2**63 - 1})")
     sql = "SELECT k, sum(d) AS d, sum(b) AS b, avg(b) AS m FROM shop.large GROUP BY k"
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
         keeper.create_view("shop.sums", sql, refresh="incremental")
         same(keeper, "shop.sums", sql)
-        for change in ("(1, 1, 1)", "(2, 9e37BD, 5)", "(2, 9e37BD, 5)"):
-            spark.sql(f"INSERT INTO shop.large VALUES {change}")
+        spark.sql(f"INSERT INTO shop.large VALUES (1, 1, 1), (2, {9 * 10**37}, 5)")
+        spark.sql(f"INSERT INTO shop.large VALUES (2, {9 * 10**37}, 5)")
         keeper.refresh("shop.sums")
         same(keeper, "shop.sums", sql)
         spark.sql("DELETE FROM shop.large WHERE k = 1 AND d > 5")

@@ -69,7 +69,8 @@ def main() -> int:
             )
             assert have == want, f"round {n}: {name} differs from its query"
             r = reports[name]
-            print(f"round {n} {name}: refresh {refreshed - start:.2f} s, full {full:.2f} s, {r.strategy}", flush=True)
+            ours = f"refresh {refreshed - start:.2f} s, {r.strategy}"
+            print(f"round {n} {name}: {ours}; full {full:.2f} s", flush=True)
     keeper.stop()
     ratios = {}
     print(f"{'':6}{'full s':>9}{'refresh s':>11}{'ratio':>8}  strategy")

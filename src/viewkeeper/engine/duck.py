@@ -1,4 +1,4 @@
-"""Runs a query whose rows are all on the driver, without Spark."""
+"""Runs a query without Spark: over rows on the driver, and over files that it can read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.algebra.walk import tables
 from viewkeeper.engine.sure import Kinds, translate
 from viewkeeper.engine.sure_text import UnsureError
-from viewkeeper.lake.lookup import connection
+from viewkeeper.lake.arrow import UnusualError
+from viewkeeper.lake.lookup import Files, connection, scan_text
 
 
 def run(
-    query: Query, rows: Mapping[Query, pa.Table], kinds: Mapping[Query, Kinds | None]
+    query: Query,
+    rows: Mapping[Query, pa.Table],
+    kinds: Mapping[Query, Kinds | None],
+    files: Mapping[Query, Files] | None = None,
+    most_rows: int | None = None,
 ) -> pa.Table:
-    """The rows of a query over leaves on the driver, in the types that Spark would give them.
+    """The rows of a query over leaves on the driver or in ``files``, in the types that Spark would
+    give them; of more than ``most_rows`` one more than these.
 
     Raises
     ------
@@ -30,16 +36,27 @@ def run(
     used: list[Query] = list(tables(made))
     names = {leaf: f"t{i}" for i, leaf in enumerate(used)}
     text = to_sql(made, dialect="duckdb", tables=names)
+    if most_rows is not None:
+        text = f"SELECT * FROM ({text}) LIMIT {most_rows + 1}"
     duck = connection()
     try:
         for leaf, name in names.items():
-            duck.register(name, rows[leaf].rename_columns(list(unique_names(leaf.columns))))
+            columns = list(unique_names(leaf.columns))
+            if leaf in rows:
+                duck.register(name, rows[leaf].rename_columns(columns))
+            else:
+                assert files is not None and isinstance(leaf, Table)
+                scan = scan_text(files[leaf], leaf.names, columns)
+                duck.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {scan}")
         found = duck.sql(text).to_arrow_table()
-    except duckdb.Error as error:
+    except (duckdb.Error, UnusualError) as error:
         raise UnsureError(str(error)) from error
     finally:
-        for name in names.values():
-            duck.unregister(name)
+        for leaf, name in names.items():
+            if leaf in rows:
+                duck.unregister(name)
+            else:
+                duck.execute(f"DROP VIEW IF EXISTS {name}")
     target = pa.schema([(name, kind) for name, kind in zip(found.schema.names, types, strict=True)])
     try:
         return found.cast(target)

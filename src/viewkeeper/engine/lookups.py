@@ -70,6 +70,10 @@ class Place:
     columns: tuple[str, ...]
     overlay: Overlay | None = None  # what a transaction that is not committed yet does to it
 
+    def files(self) -> lookup.Files | None:
+        """The files, None where only Spark can read them."""
+        return lookup.files(self.pin.source, self.pin.version)
+
     def read(
         self, found: lookup.Files, limits: Mapping[str, pa.Array], most_rows: int
     ) -> pa.Table | None:
@@ -89,6 +93,10 @@ class Lookups:
         self.reads: list[str] = []  # what was looked up, for the report
         self._wholes: dict[Table, Table | None] = {}
         self._values: dict[tuple[Table, int], Values | None] = {}
+        for leaf, place in places.items():
+            found = None if place.overlay else place.files()
+            if found is not None:
+                runner.files[leaf] = found
 
     def reduced(self, query: Query) -> Query:
         """The query over the rows it can need, as far as the change says which."""
@@ -100,7 +108,7 @@ class Lookups:
     def _whole(self, leaf: Table) -> Table | None:
         """A small table is read whole."""
         place = self.places.get(leaf)
-        found = None if place is None else lookup.files(place.pin.source, place.pin.version)
+        found = None if place is None else place.files()
         if place is None or found is None or found.rows > SMALL_TABLE:
             return None
         if leaf not in self._wholes:
@@ -130,7 +138,7 @@ class Lookups:
         if place is None:
             return leaf
         limits = {place.columns[i]: v.held for i, v in wanted.items()}
-        found = lookup.files(place.pin.source, place.pin.version)
+        found = place.files()
         if found is not None:
             limits = {c: v for c, v in limits.items() if _fits(found.fields[c], v)}
             if not limits:
@@ -143,6 +151,8 @@ class Lookups:
                 self._note(place, limits, rows.num_rows)
                 schema = place.pin.schema(place.columns)
                 return self.runner.keep(f"{leaf.name}#", leaf.names, rows, schema)
+            if leaf in self.runner.files:
+                return leaf  # the query that needs it reads it
         return self._listed(leaf, place, limits)
 
     def _most(self, found: lookup.Files) -> int:

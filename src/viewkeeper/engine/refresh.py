@@ -31,7 +31,6 @@ from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import compaction, jvm, stores
 from viewkeeper.lake.arrow import WEIGHT as FEED_WEIGHT
-from viewkeeper.lake.arrow import can_group, net
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import Feed, net_change
 from viewkeeper.lake.sources import at
@@ -414,11 +413,7 @@ def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
     if runner.small and runner.tiny(change):
         rows = runner.rows.get(change)
         if rows is None:
-            found = runner.compute(change)
-            fields = found.schema.fields[:-1]
-            if found.rows is not None and all(can_group(f.dataType) for f in fields):
-                names = [*(str(i) for i in range(len(fields))), FEED_WEIGHT]
-                rows = net(found.rows.rename_columns(names))
+            rows = runner.compute(net_rows(change)).rows
         if rows is not None:
             weights = rows.column(rows.num_columns - 1)
             plus = pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0

@@ -26,11 +26,13 @@ from viewkeeper.engine.sure import Kinds, kinds_of
 from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema
+from viewkeeper.lake.lookup import Files
 from viewkeeper.plan.small import small_parts
 
 DRIVER = "spark.viewkeeper.driver"  # "false": even the smallest query is run by Spark
 _NUMBERS = itertools.count(1)
 MOST_ROWS = 200_000  # a result with more rows stays in Spark
+MOST_SCANNED = 400_000_000  # values that are read on the driver, of whole tables; more are Spark's
 # A query whose rows are all on the driver gains nothing by a plan that adapts, or by many tasks.
 _TINY = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
@@ -57,6 +59,7 @@ class Runner:
         self.prefix = f"__vk_{next(_NUMBERS)}_"
         self.rows: dict[Query, pa.Table] = {}  # of the leaves on the driver
         self.kinds: dict[Query, Kinds | None] = {}  # their types
+        self.files: dict[Query, Files] = {}  # of the leaves that can be read without Spark
         self._frames: dict[Query, DataFrame | Callable[[], DataFrame]] = {}
         self._names: dict[Query, str] = {}
         self._named_so_far = 0
@@ -80,6 +83,7 @@ class Runner:
         self._frames[leaf] = frame
         self._names.pop(leaf, None)
         self.rows.pop(leaf, None)
+        self.files.pop(leaf, None)
 
     def bind_rows(self, leaf: Query, rows: pa.Table, schema: StructType) -> None:
         """Gives a leaf its rows, which are on the driver."""
@@ -169,13 +173,26 @@ class Runner:
 
     def _on_driver(self, query: Query) -> Result | None:
         """The rows of a query without Spark, where that is sure to give the same."""
-        if not (self.small and self._driver and self.tiny(query)):
+        if not (self.small and self._driver and self._near(query)):
             return None
+        most = None if self.tiny(query) else self.most_rows
         try:
-            rows = duck.run(query, self.rows, self.kinds)
+            rows = duck.run(query, self.rows, self.kinds, self.files, most)
         except UnsureError:
             return None
+        if most is not None and rows.num_rows > most:
+            return None
         return Result(rows, from_arrow_schema(rows.schema))
+
+    def _near(self, query: Query) -> bool:
+        """Whether a query's rows are on the driver, or in files that are soon read there."""
+        values = 0
+        for leaf in tables(query):
+            if leaf not in self.rows:
+                if leaf not in self.files:
+                    return False
+                values += self.files[leaf].rows * leaf.arity
+        return values <= MOST_SCANNED
 
     def local(self, rows: pa.Table, schema: Any) -> DataFrame:
         """A local relation: its rows are on the driver, and reading them is no job."""

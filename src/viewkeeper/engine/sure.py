@@ -1,12 +1,13 @@
 """Queries of which DuckDB is sure to give what Spark would give, with the same types.
 
-Whole numbers, decimals, texts, dates, times and truth values; comparisons, logic, + - *, counts,
-sums and extrema. Sums that do not fit are errors in DuckDB, and then Spark decides. Whatever else a
-query holds — floating point, functions of the engine, windows — makes it Spark's.
+Numbers, texts, dates, times and truth values; comparisons, logic, + - *, counts, sums, averages of
+decimals and extrema. Sums that do not fit are errors in DuckDB, and then Spark decides. Whatever
+else a query holds — sums of floating point numbers, most functions, windows — makes it Spark's.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -40,12 +41,14 @@ from viewkeeper.algebra.nodes import (
 from viewkeeper.algebra.orders import plain_order
 from viewkeeper.algebra.scalars import COMPARISONS, Agg, Call, Col, Const, Opaque, Scalar
 from viewkeeper.algebra.walk import postorder
-from viewkeeper.engine.sure_text import UnsureError, arithmetic
+from viewkeeper.engine.sure_text import UnsureError, arithmetic, quotient
 from viewkeeper.lake.arrow import arrow_schema
+from viewkeeper.plan import finish
 
 Kinds = tuple[pa.DataType, ...]
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_SAFE = (pa.bool_(), *_WIDTHS, pa.string(), pa.binary(), pa.date32(), pa.null())
+_FLOATS = (pa.float32(), pa.float64())
+_SAFE = (pa.bool_(), *_WIDTHS, *_FLOATS, pa.string(), pa.binary(), pa.date32(), pa.null())
 
 
 def translate(query: Query, leaves: Callable[[Table], Kinds]) -> tuple[Query, Kinds]:
@@ -95,10 +98,8 @@ def _node(
         case Semi() | Anti():
             on = _truth(*_scalar(q.on, kinds[0] + kinds[1]))
             return type(q)(below[0], below[1], on), kinds[0]
-        case GroupBy(_, keys, aggs, names):
-            found_aggs = [_aggregate(a, kinds[0]) for a in aggs]
-            held = tuple(kinds[0][k] for k in keys) + tuple(k for _, k in found_aggs)
-            return GroupBy(below[0], keys, tuple(a for a, _ in found_aggs), names), held
+        case GroupBy():
+            return _grouped(q, below[0], kinds[0])
         case Top(_, order) if all(plain_order(o) for o in order):
             return with_children(q, below), kinds[0]
         case _:
@@ -125,10 +126,13 @@ def _scalar(e: Scalar, kinds: Kinds) -> tuple[Scalar, pa.DataType]:
             return e, kinds[index]
         case Const(value):
             return e, _constant(value)
+        case Opaque(parts, args) if (found := finish.averaged(parts)) is not None:
+            total, number = (_scalar(args[parts_at], kinds) for parts_at in found)
+            return _average(total[0], number[0], total[1])
         case Opaque(parts, args):
             typed = [_scalar(a, kinds) for a in args]
-            text, kind = arithmetic(parts, [k for _, k in typed])
-            return Opaque(text, tuple(a for a, _ in typed)), kind
+            text, order, kind = arithmetic(parts, [k for _, k in typed])
+            return Opaque(text, tuple(typed[i][0] for i in order)), kind
         case Call(op, args):
             typed = [_scalar(a, kinds) for a in args]
             made = Call(op, tuple(a for a, _ in typed))
@@ -172,7 +176,7 @@ def _call(op: str, kinds: list[pa.DataType]) -> pa.DataType:
         case "+" | "-" | "*":
             return _sum(op, kinds)
         case "neg":
-            if kinds[0] in _WIDTHS or pa.types.is_decimal(kinds[0]):
+            if kinds[0] in (*_WIDTHS, *_FLOATS) or pa.types.is_decimal(kinds[0]):
                 return kinds[0]
     raise UnsureError(op)
 
@@ -180,7 +184,8 @@ def _call(op: str, kinds: list[pa.DataType]) -> pa.DataType:
 def _comparable(a: pa.DataType, b: pa.DataType) -> None:
     whole = a in _WIDTHS and b in _WIDTHS
     exact = pa.types.is_decimal(a) and (b in _WIDTHS or pa.types.is_decimal(b))
-    if a != b and pa.null() not in (a, b) and not whole and not exact:
+    double = a == pa.float64() and b in _WIDTHS
+    if a != b and pa.null() not in (a, b) and not whole and not exact and not double:
         raise UnsureError(f"{a} against {b}")
 
 
@@ -225,7 +230,7 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 def _sum(op: str, kinds: list[pa.DataType]) -> pa.DataType:
     a, b = kinds
-    if a in _WIDTHS and b in _WIDTHS:
+    if (a in _WIDTHS and b in _WIDTHS) or a == b == pa.float64():
         return max(a, b, key=lambda k: k.bit_width)
     if not (pa.types.is_decimal(a) or pa.types.is_decimal(b)):
         raise UnsureError(f"{a} {op} {b}")
@@ -246,6 +251,42 @@ def _as_decimal(kind: pa.DataType) -> pa.DataType:
     if not pa.types.is_decimal(kind):
         raise UnsureError(str(kind))
     return kind
+
+
+def _grouped(q: GroupBy, below: Query, kinds: Kinds) -> tuple[Query, Kinds]:
+    """Γ, with the averages from sums and counts in a Π above: those of DuckDB are not exact."""
+    aggs: list[Agg] = []
+    items: list[Scalar] = [Col(i) for i in range(len(q.keys))]
+    held = [kinds[k] for k in q.keys]
+    for a in q.aggs:
+        at = Col(len(q.keys) + len(aggs))
+        if isinstance(a, Agg) and a.function == "avg" and not a.distinct:
+            total, kind = _aggregate(Agg("sum", a.args, False, a.type), kinds)
+            number, _ = _aggregate(Agg("count", a.args, False, a.type), kinds)
+            aggs += [total, number]
+            item, kind = _average(at, Col(at.index + 1), kind)
+        else:
+            made, kind = _aggregate(a, kinds)
+            aggs.append(made)
+            item = at
+        items.append(item)
+        held.append(kind)
+    if len(aggs) == len(q.aggs):
+        return GroupBy(below, q.keys, tuple(aggs), q.names), tuple(held)
+    names = tuple(f"a{i}" for i in range(len(aggs)))
+    return Project(GroupBy(below, q.keys, tuple(aggs), names), tuple(items), q.columns), tuple(held)
+
+
+def _average(total: Scalar, number: Scalar, kind: pa.DataType) -> tuple[Scalar, pa.DataType]:
+    """The average of decimals(p, s), rounded half up to s + 4 digits. ``kind`` is the type of the
+    sum, which has ten digits more."""
+    if not pa.types.is_decimal(kind) or kind.precision + kind.scale > 33:
+        raise UnsureError(f"avg with a sum of {kind}")
+    precision, scale = kind.precision - 6, kind.scale + 4
+    text = quotient("@total", "NULLIF(@number, 0)", (kind.scale, 0), precision, scale)
+    pieces = re.split("@(total|number)", text)
+    args = tuple(total if name == "total" else number for name in pieces[1::2])
+    return Opaque(tuple(pieces[::2]), args), pa.decimal128(precision, scale)
 
 
 def _aggregate(a: Agg | Opaque, kinds: Kinds) -> tuple[Agg, pa.DataType]:

@@ -1,4 +1,5 @@
-"""Expressions that came as Spark's text, where they are arithmetic that DuckDB does alike."""
+"""Expressions that came as Spark's text, where DuckDB gives the same: arithmetic, parts of dates
+and of texts."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 _WIDTHS = {"TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64()}
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+Text = tuple[tuple[str, ...], tuple[int, ...], pa.DataType]
 _PLACE = re.compile(r"place(\d+)_")
 
 
@@ -19,39 +21,68 @@ class UnsureError(Exception):
     """Spark must run the query."""
 
 
-def arithmetic(
-    parts: tuple[str, ...], kinds: list[pa.DataType]
-) -> tuple[tuple[str, ...], pa.DataType]:
-    """The text for DuckDB, in the same parts, and the type that Spark gives it.
+def arithmetic(parts: tuple[str, ...], kinds: list[pa.DataType]) -> Text:
+    """The text for DuckDB, which argument stands in each of its gaps, and the type that Spark gives
+    it.
 
     >>> arithmetic(("(", " * (CAST(1 AS DECIMAL(1,0)) - ", "))"), [pa.decimal128(15, 2)] * 2)
-    (('(', ' * (CAST(1 AS DECIMAL(1, 0)) - ', '))'), Decimal128Type(decimal128(32, 4)))
+    (('(', ' * (CAST(1 AS DECIMAL(1, 0)) - ', '))'), (0, 1), Decimal128Type(decimal128(32, 4)))
     """
     return _arithmetic(parts, tuple(kinds))
 
 
+def quotient(a: str, b: str, scales: tuple[int, int], precision: int, scale: int) -> str:
+    """DuckDB's text for a / b of decimals, rounded half up, in whole numbers: its own quotient is a
+    floating point number. Without a divisor, or with a result that does not fit, it is an error."""
+    power = scale + scales[1]
+    top = f"CAST(ABS(CAST({a} AS DECIMAL(38,{scales[0]}))) * {_power(power)} AS HUGEINT)"
+    below = f"CAST(ABS(CAST({b} AS DECIMAL(38,{scales[1]}))) * {_power(scales[1])} AS HUGEINT)"
+    sign = f"CASE WHEN ({a} < 0) <> ({b} < 0) THEN -1 ELSE 1 END"
+    whole = f"{sign} * (({top} * 2 + {below}) // (2 * {below}))"
+    unit = f"CAST('0.{'0' * (scale - 1)}1' AS DECIMAL({scale},{scale}))"
+    return f"CAST(CAST({whole} AS DECIMAL(38,0)) * {unit} AS DECIMAL({precision},{scale}))"
+
+
+def _power(n: int) -> str:
+    return f"CAST('1{'0' * n}' AS DECIMAL({n + 1},0))"
+
+
 @lru_cache(maxsize=4096)
-def _arithmetic(
-    parts: tuple[str, ...], kinds: tuple[pa.DataType, ...]
-) -> tuple[tuple[str, ...], pa.DataType]:
+def _arithmetic(parts: tuple[str, ...], kinds: tuple[pa.DataType, ...]) -> Text:
     text = parts[0] + "".join(f"place{i}_{part}" for i, part in enumerate(parts[1:]))
-    if re.search("place|try_", "".join(parts), re.IGNORECASE):
-        raise UnsureError("a name like ours, or errors that become NULL")
+    if re.search(r"place|try_|\\", "".join(parts), re.IGNORECASE):
+        raise UnsureError("a name like ours, errors that become NULL, or escaped characters")
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError as error:
         raise UnsureError(str(error)) from error
     kind = _kind(tree, kinds)
     # sqlglot takes a cast of Spark's for one that gives NULL; here it must be an error
-    written = tree.transform(_strict).sql(dialect="duckdb")
+    written = tree.transform(lambda e: _strict(e, kinds)).sql(dialect="duckdb")
     found = _PLACE.split(written)
-    if [int(n) for n in found[1::2]] != list(range(len(kinds))):
-        raise UnsureError("the arguments in another order")
-    return tuple(found[::2]), kind
+    return tuple(found[::2]), tuple(int(n) for n in found[1::2]), kind
 
 
-def _strict(e: exp.Expr) -> exp.Expr:
+def _strict(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> exp.Expr:
+    if isinstance(e, exp.Div):
+        a, b = (_decimal(_kind(side, kinds)) for side in (e.this, e.expression))
+        to = _divided(a, b)
+        top, below = (
+            f"({side.transform(lambda x: _strict(x, kinds)).sql(dialect='duckdb')})"
+            for side in (e.this, e.expression)
+        )
+        text = quotient(top, below, (a.scale, b.scale), to.precision, to.scale)
+        return sqlglot.parse_one(text, dialect="duckdb")
     return exp.Cast(this=e.this, to=e.to) if isinstance(e, exp.TryCast) else e
+
+
+def _divided(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """The type of a quotient of decimals, as Spark cuts it to 38 digits."""
+    scale = max(6, a.scale + b.precision + 1)
+    precision = a.precision - a.scale + b.scale + scale
+    if precision > 38:
+        scale = max(38 - (precision - scale), min(scale, 6))
+    return pa.decimal128(min(precision, 38), scale)
 
 
 def _kind(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
@@ -69,26 +100,69 @@ def _kind(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
             return pa.bool_()
         case exp.Cast():
             return _cast(e, kinds)
-        case exp.Literal() if not e.is_string and re.fullmatch(r"\d+", e.name):
+        case exp.Literal() if e.is_string:
+            return pa.string()
+        case exp.Literal() if re.fullmatch(r"\d+", e.name):
             return pa.int32() if int(e.name) < 2**31 else pa.int64()
         case exp.Mul() | exp.Add() | exp.Sub():
-            return _sum(e, _decimal(_kind(e.this, kinds)), _decimal(_kind(e.expression, kinds)))
+            a, b = _kind(e.this, kinds), _kind(e.expression, kinds)
+            return a if a == b == pa.float64() else _sum(e, _decimal(a), _decimal(b))
+        case exp.Div():
+            a, b = (_decimal(_kind(side, kinds)) for side in (e.this, e.expression))
+            return _divided(a, b)
         case exp.Neg():
             return _kind(e.this, kinds)
+        case exp.TsOrDsToDate() | exp.Year() | exp.Month() | exp.DayOfMonth() | exp.Quarter():
+            _need(_kind(e.this, kinds), pa.date32())
+            return pa.date32() if isinstance(e, exp.TsOrDsToDate) else pa.int32()
+        case exp.Like() if isinstance(e.expression, exp.Literal):
+            _need(_kind(e.this, kinds), pa.string())
+            return pa.bool_()
+        case exp.StartsWith() | exp.EndsWith() | exp.Contains():
+            _need(_kind(e.this, kinds), pa.string())
+            _need(_kind(e.expression, kinds), pa.string())
+            return pa.bool_()
+        case exp.Substring() if _at_least(e.args.get("start"), 1) and _at_least(
+            e.args.get("length"), 0
+        ):
+            _need(_kind(e.this, kinds), pa.string())
+            return pa.string()
+        case exp.Length():
+            _need(_kind(e.this, kinds), pa.string())
+            return pa.int32()
+        case exp.DPipe():
+            _need(_kind(e.this, kinds), pa.string())
+            _need(_kind(e.expression, kinds), pa.string())
+            return pa.string()
+        case exp.Not():
+            _need(_kind(e.this, kinds), pa.bool_())
+            return pa.bool_()
         case _:
             raise UnsureError(e.sql())
 
 
+def _need(kind: pa.DataType, wanted: pa.DataType) -> None:
+    if kind != wanted:
+        raise UnsureError(f"{kind} for {wanted}")
+
+
+def _at_least(e: exp.Expr | None, least: int) -> bool:
+    """Whether an argument is a whole number, written as such, and not below another."""
+    if not isinstance(e, exp.Literal) or e.is_string or not e.name.isdigit():
+        return False
+    return int(e.name) >= least
+
+
 def _sum(e: exp.Expr, a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """Decimals only, and no digit more than 38, so that nothing is rounded."""
+    """Decimals only, and so few digits after the point that Spark keeps them all."""
     if isinstance(e, exp.Mul):
         precision, scale = a.precision + b.precision + 1, a.scale + b.scale
     else:
         scale = max(a.scale, b.scale)
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
-    if precision > 38:
+    if precision > 38 and scale > 6:
         raise UnsureError("more digits than a decimal has")
-    return pa.decimal128(precision, scale)
+    return pa.decimal128(min(precision, 38), scale)
 
 
 def _decimal(kind: pa.DataType) -> pa.DataType:
@@ -101,7 +175,8 @@ def _cast(e: exp.Cast, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
     """Casts that lose nothing, or are errors in DuckDB where they would."""
     to = e.to
     literal = e.this
-    if isinstance(literal, exp.Literal) and not literal.is_string:
+    decimal = to.this == exp.DType.DECIMAL  # 0.05BD is read as the cast of a text
+    if isinstance(literal, exp.Literal) and (decimal or not literal.is_string):
         digits = re.fullmatch(r"(\d+)(?:\.(\d+))?", literal.name)
         if digits is None:
             raise UnsureError(literal.name)
@@ -113,7 +188,11 @@ def _cast(e: exp.Cast, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
         return pa.date32()
     else:
         inner = _kind(literal, kinds)
-    if to.this == exp.DType.DECIMAL:
+    if to.this == exp.DType.DATE and inner == pa.date32():
+        return inner
+    if to.this == exp.DType.DOUBLE and inner in (*_DIGITS, pa.float64()):
+        return pa.float64()
+    if decimal:
         if to.expressions:
             precision, scale = (int(x.name) for x in to.expressions)
         elif pa.types.is_decimal(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
+
+from py4j.protocol import Py4JJavaError
 
 from viewkeeper.algebra.scalars import Const, Opaque, Scalar
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
@@ -23,6 +26,8 @@ _LIKES = {
     "LikeAny": (" LIKE ", " OR "),
     "NotLikeAny": (" NOT LIKE ", " OR "),
 }
+# Functions that make a date of others: of constants they are constants.
+_DATES = ("DateAdd", "DateSub", "DateAddYMInterval", "DateAddInterval", "AddMonths", "MakeDate")
 _SYNTAX = ("cast", "extract", "timestampadd", "timestampdiff")
 _FOREIGN = ("Invoke", "NewInstance", "StaticInvoke", "DirectInvoke", "ExternalMapToCatalyst")
 _UDFS = ("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator", "ScalaUDAF", "ApplyFunction")
@@ -54,6 +59,8 @@ class EngineText:
                     f"the variable {e.identifier().name()} has a value in this session only",
                     hint="Write the value into the query, or keep it in a table.",
                 )
+            case _ if kind in _DATES and e.foldable() and not self.jvm.has(e, "CURRENT_LIKE"):
+                return self._date(e)
             case "LambdaFunction":
                 return self._lambda(e)
             case "NamedLambdaVariable":
@@ -90,6 +97,14 @@ class EngineText:
                 return self._stand_in(e, kind)
             case _:
                 return self._call(e)
+
+    def _date(self, e: Any) -> Scalar:
+        """The value of an expression of constants that is a date; its text, if it has none."""
+        try:
+            found = date(1970, 1, 1) + timedelta(days=e.eval(None))
+        except (Py4JJavaError, TypeError, OverflowError):  # an error of the expression, or NULL
+            return self._call(e)
+        return Opaque((f"DATE '{found.isoformat()}'",), ())
 
     def _call(self, e: Any) -> Scalar:
         """The engine's own text, unless it calls a function that has no name in SQL."""

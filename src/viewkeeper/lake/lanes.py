@@ -23,11 +23,12 @@ from viewkeeper.lake.sources import Source, quoted, struct, tip, version
 OP = "__op"
 _MARK = "viewkeeper"
 
-# Key types whose equality deltalake and Spark agree on; -0.0 is one that they do not.
+# Key types whose equality deltalake and Spark agree on; of the floats, all values but zero.
 _NATIVE_KEYS = {
     "boolean", "byte", "short", "integer", "long", "decimal", "string", "binary", "date",
     "timestamp", "timestamp_ntz",
 }  # fmt: skip
+_FLOATS = {"float", "double"}
 _FOREIGN = ("variant", "interval", "collate", "geometry", "geography", "time(")
 
 
@@ -190,7 +191,7 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     if fields is None or not isinstance(rows, pa.Table):
         return merge(spark, source, patch, stamp)
     kinds = {f.name: f.dataType.typeName() for f in fields}
-    if any(kinds[key] not in _NATIVE_KEYS for key in patch.keys):
+    if not all(_same_keys(rows.column(key), kinds[key]) for key in patch.keys):
         return merge(spark, source, patch, stamp)
     names = [field.name for field in fields]
     table = open_native(source, patch.base)
@@ -313,6 +314,17 @@ def _commit(
         user_metadata=stamp.text,
     )
     return version_of(spark, source, stamp) if done is None else done
+
+
+def _same_keys(values: pa.ChunkedArray, kind: str) -> bool:
+    """Whether deltalake finds the rows of these keys that Spark finds: to it, -0.0 is not 0.0.
+
+    >>> [_same_keys(pa.chunked_array([[1.5, x]]), "double") for x in (None, float("nan"), -0.0)]
+    [True, True, False]
+    """
+    if kind in _FLOATS:
+        return not pc.any(pc.equal(values, 0.0)).as_py()
+    return kind in _NATIVE_KEYS
 
 
 def _has(table: DeltaTable, stamp: Stamp) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import bisect
 import json
+import os
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,13 +33,18 @@ _READ = {
     "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date",
     "decimal", "timestamp", "timestamp_ntz",
 }  # fmt: skip
+# Types that need no cast to be what the change feed has.
+_SCANNED = _READ - {"float", "timestamp", "timestamp_ntz"}
 # Types whose equality is that of their bits: values of them can be sought.
 _SOUGHT = {"boolean", "byte", "short", "integer", "long", "string", "date", "decimal"}
 _RANGED = {"byte", "short", "integer", "long", "date"}  # with exact minima and maxima in the log
 _COMPRESSED = 5  # bytes in memory for one in a file
 _FEW_FILES = 4  # no look at the log's statistics
 _MOST_MASKED = 100_000_000  # rows of a table with deletion vectors, one byte each
+_MEMORY = "2GB"  # of all queries on the driver; what needs more goes to the disk
 _LOCAL = threading.local()
+_SHARED: dict[int, Any] = {}  # by process
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -163,6 +170,28 @@ def read(
         raise UnusualError(str(error)) from error
 
 
+def scan_text(found: Files, columns: Sequence[str], names: Sequence[str]) -> str:
+    """A query of DuckDB's for all rows of a table: some columns, under other names.
+
+    Raises
+    ------
+    UnusualError
+        When only Spark can read the rows.
+    """
+    kinds = [found.fields[c].dataType for c in columns]
+    if any(k.typeName() not in _SCANNED or "collate" in k.simpleString() for k in kinds):
+        raise UnusualError("a type that is left to Spark")
+    paths = [history.file_path(found.folder, {"path": p}) for p in _list(found.actions, "path")]
+    if set(columns) & set(found.partitions) or any(p in found.kept for p in paths):
+        raise UnusualError("columns that the files do not hold, or rows that they have too many")
+    if not paths or not columns or not all(is_usual(p) for p in paths):
+        raise UnusualError("no rows, no columns, or another calendar")
+    listed = ", ".join("'" + p.replace("'", "''") + "'" for p in paths)
+    items = (f"{_quoted(c)} AS {_quoted(n)}" for c, n in zip(columns, names, strict=True))
+    options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
+    return f"SELECT {', '.join(items)} FROM read_parquet([{listed}], {options})"
+
+
 def _query(
     paths: list[str],
     columns: Sequence[str],
@@ -199,9 +228,16 @@ def _list(table: pa.Table, name: str) -> list[Any]:
 
 
 def connection() -> Any:
-    """One DuckDB for each thread."""
-    if not hasattr(_LOCAL, "duck"):
-        _LOCAL.duck = duckdb.connect()
+    """One DuckDB, with a connection for each thread."""
+    if getattr(_LOCAL, "process", None) != os.getpid():
+        with _LOCK:
+            if os.getpid() not in _SHARED:
+                folder = os.path.join(tempfile.gettempdir(), f"viewkeeper-{os.getpid()}")
+                _SHARED[os.getpid()] = duckdb.connect(
+                    config={"memory_limit": _MEMORY, "temp_directory": folder}
+                )
+            _LOCAL.duck = _SHARED[os.getpid()].cursor()
+        _LOCAL.process = os.getpid()
     return _LOCAL.duck
 
 

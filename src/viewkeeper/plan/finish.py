@@ -7,6 +7,7 @@ depend on the order of addition and are computed again for the touched groups; s
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from viewkeeper.algebra.scalars import Agg, Call, Col, Const, Opaque, Scalar, call
 
@@ -86,6 +87,23 @@ def _average(type_: str, total: Col, count: Col) -> Scalar:
     text = f"CAST(({whole} + {up}) / {power}BD AS DECIMAL({precision + 4},{target}))"
     pieces = re.split("@(t|n)", text)
     return Opaque(tuple(pieces[::2]), tuple(total if x == "t" else count for x in pieces[1::2]))
+
+
+@lru_cache(maxsize=1024)
+def averaged(text: tuple[str, ...]) -> tuple[int, int] | None:
+    """For the text of an average of decimals, as it is made here: which argument is the sum and
+    which the count; None for any other text.
+
+    >>> averaged(_average("decimal(15,2)", Col(0), Col(1)).parts), averaged(("(", " + 1)"))
+    ((0, 2), None)
+    """
+    digits = re.search(r" AS DECIMAL\((\d+),(\d+)\)\)$", text[-1])
+    if digits is None or int(digits[1]) < 5 or int(digits[2]) < 4:
+        return None
+    made = _average(f"decimal({int(digits[1]) - 4},{int(digits[2]) - 4})", Col(0), Col(1))
+    if not isinstance(made, Opaque) or made.parts != text:
+        return None
+    return made.args.index(Col(0)), made.args.index(Col(1))
 
 
 def changed(a: Agg, x: Scalar | None, weight: Col) -> tuple[Agg, ...]:

@@ -1,4 +1,4 @@
-"""Selections moved down to the inputs they are about.
+"""Selections moved down to the inputs they are about; what all sides of an OR ask for comes first.
 
 Spark's analyser leaves the conditions of a join above the semi joins that came from IN and EXISTS;
 there they would be met too late, after a product of whole tables.
@@ -7,6 +7,7 @@ there they would be met too late, after a product of whole tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from viewkeeper.algebra.nodes import (
     Anti,
@@ -52,9 +53,40 @@ def push_down(query: Query) -> Query:
     """
 
     def moved(q: Query) -> Query | None:
-        return _sink(q.s, conjuncts(q.predicate), 0) if isinstance(q, Select) else None
+        match q:
+            case Select(s, p):
+                return _sink(s, _factored(p), 0)
+            case Join(s, t, on) if _factored(on) != tuple(conjuncts(on)):
+                return _join(s, t, _factored(on), 0)
+            case _:
+                return None
 
     return rebuild(query, moved)
+
+
+def _factored(e: Scalar) -> tuple[Scalar, ...]:
+    """The conjuncts, with A and B or A and C as A and (B or C), which holds for NULL too.
+
+    >>> from viewkeeper import algebra as al
+    >>> q = al.table("R", ["a", "b"]).select("(a = 1 and b = 2) or (a = 1 and b = 3)")
+    >>> print(push_down(q))
+    σ[a = 1 AND (b = 2 OR b = 3)](R)
+    """
+    found: list[Scalar] = []
+    for part in conjuncts(e):
+        sides = [conjuncts(a) for a in part.args] if _is_or(part) else []
+        common = [c for c in dict.fromkeys(sides[0]) if all(c in s for s in sides)] if sides else []
+        rest = [[c for c in s if c not in common] for s in sides]
+        if common and all(rest):
+            part = Call("or", tuple(conjunction(s) for s in rest))
+        elif common:
+            part = common.pop()
+        found += [*common, part]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_or(e: Scalar) -> TypeGuard[Call]:
+    return isinstance(e, Call) and e.op == "or"
 
 
 def _sink(q: Query, parts: Sequence[Scalar], depth: int) -> Query:

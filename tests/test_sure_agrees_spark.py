@@ -41,8 +41,8 @@ EXPRESSIONS = [
     "contains({s}, 'ß')", "substring({s}, 1, 2)", "substring({s}, 3, 0)", "substring({s}, 2, 50)",
     "char_length({s})", "({s} || {t})", "year({d})", "month({d})", "day({d})", "quarter({d})",
     "year(CAST({d} AS DATE))", "CAST({i} AS DOUBLE)", "CAST({l} AS DOUBLE)", "({f} + {f})",
-    "({f} * CAST({i} AS DOUBLE))", 
-    "({x} / 7.0BD)", "(100.00BD * {x} / 0.30BD)", "({f} - {f})", "({x} * (CAST(1 AS DECIMAL(1,0)) - {x}))",
+    "({f} * CAST({i} AS DOUBLE))", "({x} / 7.0BD)", "(100.00BD * {x} / 0.30BD)", "({f} - {f})",
+    "({x} * (CAST(1 AS DECIMAL(1,0)) - {x}))",
 ]  # fmt: skip
 
 

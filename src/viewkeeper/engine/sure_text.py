@@ -25,8 +25,8 @@ def arithmetic(parts: tuple[str, ...], kinds: list[pa.DataType]) -> Text:
     """The text for DuckDB, which argument stands in each of its gaps, and the type that Spark gives
     it.
 
-    >>> arithmetic(("(", " * (CAST(1 AS DECIMAL(1,0)) - ", "))"), [pa.decimal128(15, 2)] * 2)
-    (('(', ' * (CAST(1 AS DECIMAL(1, 0)) - ', '))'), (0, 1), Decimal128Type(decimal128(32, 4)))
+    >>> arithmetic(("(", " + ", ")"), [pa.decimal128(15, 2), pa.decimal128(9, 4)])
+    (('(', ' + ', ')'), (0, 1), Decimal128Type(decimal128(18, 4)))
     """
     return _arithmetic(parts, tuple(kinds))
 
@@ -73,6 +73,12 @@ def _strict(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> exp.Expr:
         )
         text = quotient(top, below, (a.scale, b.scale), to.precision, to.scale)
         return sqlglot.parse_one(text, dialect="duckdb")
+    if isinstance(e, exp.Mul) and pa.types.is_decimal(a := _kind(e.this, kinds)):
+        # DuckDB would multiply in 18 digits, if both sides fit into them
+        side = e.this.transform(lambda x: _strict(x, kinds))
+        wide = exp.Cast(this=side, to=exp.DataType.build(f"DECIMAL(38, {a.scale})"))
+        other = e.expression.transform(lambda x: _strict(x, kinds))
+        return exp.Mul(this=wide, expression=other)
     return exp.Cast(this=e.this, to=e.to) if isinstance(e, exp.TryCast) else e
 
 
@@ -112,7 +118,7 @@ def _kind(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
             return _divided(a, b)
         case exp.Neg():
             return _kind(e.this, kinds)
-        case exp.TsOrDsToDate() | exp.Year() | exp.Month() | exp.DayOfMonth() | exp.Quarter():
+        case exp.TsOrDsToDate() | exp.Year() | exp.Quarter() | exp.Month() | exp.Day():
             _need(_kind(e.this, kinds), pa.date32())
             return pa.date32() if isinstance(e, exp.TsOrDsToDate) else pa.int32()
         case exp.Like() if isinstance(e.expression, exp.Literal):

@@ -127,8 +127,8 @@ def _scalar(e: Scalar, kinds: Kinds) -> tuple[Scalar, pa.DataType]:
         case Const(value):
             return e, _constant(value)
         case Opaque(parts, args) if (found := finish.averaged(parts)) is not None:
-            total, number = (_scalar(args[parts_at], kinds) for parts_at in found)
-            return _average(total[0], number[0], total[1])
+            total, number = (_scalar(args[i], kinds) for i in (found.total, found.number))
+            return _average(total, number[0], pa.decimal128(found.precision, found.scale))
         case Opaque(parts, args):
             typed = [_scalar(a, kinds) for a in args]
             text, order, kind = arithmetic(parts, [k for _, k in typed])
@@ -261,10 +261,14 @@ def _grouped(q: GroupBy, below: Query, kinds: Kinds) -> tuple[Query, Kinds]:
     for a in q.aggs:
         at = Col(len(q.keys) + len(aggs))
         if isinstance(a, Agg) and a.function == "avg" and not a.distinct:
-            total, kind = _aggregate(Agg("sum", a.args, False, a.type), kinds)
+            total, summed = _aggregate(Agg("sum", a.args, False, a.type), kinds)
             number, _ = _aggregate(Agg("count", a.args, False, a.type), kinds)
             aggs += [total, number]
-            item, kind = _average(at, Col(at.index + 1), kind)
+            of = _scalar(a.args[0], kinds)[1]
+            if not pa.types.is_decimal(of) or of.precision > 34:
+                raise UnsureError(f"avg of {of}")
+            wanted = pa.decimal128(of.precision + 4, of.scale + 4)
+            item, kind = _average((at, summed), Col(at.index + 1), wanted)
         else:
             made, kind = _aggregate(a, kinds)
             aggs.append(made)
@@ -277,16 +281,18 @@ def _grouped(q: GroupBy, below: Query, kinds: Kinds) -> tuple[Query, Kinds]:
     return Project(GroupBy(below, q.keys, tuple(aggs), names), tuple(items), q.columns), tuple(held)
 
 
-def _average(total: Scalar, number: Scalar, kind: pa.DataType) -> tuple[Scalar, pa.DataType]:
-    """The average of decimals(p, s), rounded half up to s + 4 digits. ``kind`` is the type of the
-    sum, which has ten digits more."""
-    if not pa.types.is_decimal(kind) or kind.precision + kind.scale > 33:
-        raise UnsureError(f"avg with a sum of {kind}")
-    precision, scale = kind.precision - 6, kind.scale + 4
-    text = quotient("@total", "NULLIF(@number, 0)", (kind.scale, 0), precision, scale)
+def _average(
+    total: tuple[Scalar, pa.DataType], number: Scalar, kind: pa.DataType
+) -> tuple[Scalar, pa.DataType]:
+    """An average of decimals from its sum, rounded half up; ``kind`` is its own type."""
+    of, summed = total
+    if not pa.types.is_decimal(summed):
+        raise UnsureError(f"an average of {summed}")
+    scales = (summed.scale, 0)
+    text = quotient("@total", "NULLIF(@number, 0)", scales, kind.precision, kind.scale)
     pieces = re.split("@(total|number)", text)
-    args = tuple(total if name == "total" else number for name in pieces[1::2])
-    return Opaque(tuple(pieces[::2]), args), pa.decimal128(precision, scale)
+    args = tuple(of if name == "total" else number for name in pieces[1::2])
+    return Opaque(tuple(pieces[::2]), args), kind
 
 
 def _aggregate(a: Agg | Opaque, kinds: Kinds) -> tuple[Agg, pa.DataType]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from viewkeeper.algebra.scalars import Agg, Call, Col, Const, Opaque, Scalar, call
 
@@ -89,13 +90,21 @@ def _average(type_: str, total: Col, count: Col) -> Scalar:
     return Opaque(tuple(pieces[::2]), tuple(total if x == "t" else count for x in pieces[1::2]))
 
 
+class Averaged(NamedTuple):
+    """Which argument of an average's text is the sum and which the count, and its digits."""
+
+    total: int
+    number: int
+    precision: int
+    scale: int
+
+
 @lru_cache(maxsize=1024)
-def averaged(text: tuple[str, ...]) -> tuple[int, int] | None:
-    """For the text of an average of decimals, as it is made here: which argument is the sum and
-    which the count; None for any other text.
+def averaged(text: tuple[str, ...]) -> Averaged | None:
+    """What the text of an average of decimals, as it is made here, says; None for other texts.
 
     >>> averaged(_average("decimal(15,2)", Col(0), Col(1)).parts), averaged(("(", " + 1)"))
-    ((0, 2), None)
+    (Averaged(total=0, number=2, precision=19, scale=6), None)
     """
     digits = re.search(r" AS DECIMAL\((\d+),(\d+)\)\)$", text[-1])
     if digits is None or int(digits[1]) < 5 or int(digits[2]) < 4:
@@ -103,7 +112,8 @@ def averaged(text: tuple[str, ...]) -> tuple[int, int] | None:
     made = _average(f"decimal({int(digits[1]) - 4},{int(digits[2]) - 4})", Col(0), Col(1))
     if not isinstance(made, Opaque) or made.parts != text:
         return None
-    return made.args.index(Col(0)), made.args.index(Col(1))
+    places = (made.args.index(Col(0)), made.args.index(Col(1)))
+    return Averaged(*places, int(digits[1]), int(digits[2]))
 
 
 def changed(a: Agg, x: Scalar | None, weight: Col) -> tuple[Agg, ...]:

@@ -15,7 +15,9 @@ FULL_START, FULL_ROW = 1.2, 1.2e-6  # seconds: to begin, and per row of the sour
 CHANGE_START, CHANGE_ROW, LOOKUP_ROW = 0.3, 15e-6, 0.05e-6
 SPARK_START = 6.0  # seconds more if the change is too large for the driver
 _TIE = 1.15  # a full refresh must be clearly cheaper
-_LITTLE, _SHORT = 1.0, 2.5  # seconds: so little is not worth it, if it is short anyway
+_LITTLE, _SHORT = 0.3, 1.0  # seconds: so little is not worth it, if it is short anyway
+# how many times as slow one more refresh may make a strategy look
+_SLOWER = {"full": 2.0, "incremental": 6.0}
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class Timing:
     incremental: float = 1.0
 
     def learned(self, strategy: str, seconds: float, predicted: float) -> Timing:
-        """The timing after one more refresh: halfway to it, and at most by a factor of two, since
-        the first refresh of a session is slow for other reasons."""
+        """The timing after one more refresh: halfway to it, and not too far at once, since the
+        first refresh of a session is slow for other reasons. An incremental one that takes many
+        times as long as predicted is another thing: something is read that should not be."""
         before = self.full if strategy == "full" else self.incremental
         ratio = before * seconds / max(predicted, 0.05)
-        new = min(max((before + ratio) / 2, before / 2, 0.1), before * 2, 20.0)
+        most = before * _SLOWER[strategy]
+        new = min(max((before + ratio) / 2, before / 2, 0.1), most, 50.0)
         full, incremental = self.full, self.incremental
         return Timing(new, incremental) if strategy == "full" else Timing(full, new)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-# short runs on few cores: one thread for garbage
-QUICK_JVM = "-XX:+UseSerialGC"
+# short runs on few cores: one thread for garbage, and code compiled quickly rather than well
+QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from viewkeeper.algebra.nodes import NEW, SIGNED, Query, Table
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.overlay import Overlay
-from viewkeeper.engine.runner import Result, Runner
+from viewkeeper.engine.runner import MANY, HeavyError, Result, Runner
 from viewkeeper.engine.sizes import row_count, store_difference
 from viewkeeper.engine.sure import kinds_of
 from viewkeeper.engine.vector import Pin, Vector
@@ -35,7 +35,7 @@ from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import Feed, net_change
 from viewkeeper.lake.sources import at
 from viewkeeper.lake.stores import OP, Patch
-from viewkeeper.plan.choose import Choice, Timing, choose
+from viewkeeper.plan.choose import Choice, Timing, choose, on_spark
 from viewkeeper.plan.groups import GroupStore, net_rows
 from viewkeeper.plan.steps import INSERT, store_leaf
 from viewkeeper.records import NotIncrementalError, Record, RefreshReport, SourceError
@@ -57,6 +57,7 @@ class Situation:
     pins: dict[str, Pin]
     feeds: dict[str, Feed] = field(default_factory=dict)
     full_reason: str | None = None
+    strict: bool = False  # it must be incremental, whatever that takes
     ahead: bool = False  # the view has seen a later version of a source than this refresh
     # what a transaction that is not committed yet does to sources, by leaf
     overlays: dict[str, Overlay] = field(default_factory=dict)
@@ -180,6 +181,7 @@ def refresh(
     start = time.perf_counter()
     ways = ways or Ways(decide, _full, _incremental)
     found = look(spark, record, compiled, vector)
+    found.strict = "incremental" in (record.refresh, wanted)
     choice = ways.decide(found, wanted)
     if choice.strategy == "full" and record.refresh == "incremental" and wanted != "full":
         raise NotIncrementalError(
@@ -196,7 +198,7 @@ def refresh(
         tried = time.perf_counter()
         try:
             ways.incremental(spark, found, report, choice)
-        except (StoreDiffersError, AnalysisException, *_OF_VALUES) as error:
+        except (StoreDiffersError, HeavyError, AnalysisException, *_OF_VALUES) as error:
             if record.refresh == "incremental" and isinstance(error, _OF_VALUES):
                 raise
             e = _why_not(error)
@@ -287,7 +289,7 @@ def _why_not(error: Exception) -> str:
     """Why a change could not be computed. Spark refuses queries of ours where values of a type,
     such as maps, cannot be compared; and the sum of a change may be too large for a number where
     the sum of all rows is not."""
-    if not isinstance(error, StoreDiffersError):
+    if not isinstance(error, (StoreDiffersError, HeavyError)):
         return f"Spark cannot compute the change: {str(error).splitlines()[0]}"
     return str(error)
 
@@ -300,6 +302,8 @@ def _incremental(
 ) -> None:
     start = time.perf_counter()
     with Runner(spark) as runner:
+        if not found.strict and choice.full < on_spark(MANY):
+            runner.most_given = MANY  # it is faster to compute all than to give Spark so many rows
         made = planned(runner, found)
         report.lookups = made.lookups
         report.version = _apply(spark, found, made.patch, made.lane, found.timing)

@@ -33,6 +33,10 @@ DRIVER = "spark.viewkeeper.driver"  # "false": even the smallest query is run by
 _NUMBERS = itertools.count(1)
 MOST_ROWS = 200_000  # a result with more rows stays in Spark
 MOST_SCANNED = 400_000_000  # values that are read on the driver, of whole tables; more are Spark's
+MOST_FOUND = 1_000_000  # rows of a result over whole tables that comes to the driver
+MANY = 50_000  # rows on the driver that are many for Spark to be given
+# Larger tables of the driver are sent to the executors rather than put into the plan.
+_LOCAL = {"spark.sql.execution.arrow.localRelationThreshold": "4MB"}
 # A query whose rows are all on the driver gains nothing by a plan that adapts, or by many tasks.
 _TINY = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
@@ -46,6 +50,10 @@ class Result:
     frame: DataFrame | None = None
 
 
+class HeavyError(Exception):
+    """A query with many rows on the driver that only Spark can run."""
+
+
 class Runner:
     """Names for the leaves of one refresh, and the queries over them.
 
@@ -54,7 +62,7 @@ class Runner:
 
     def __init__(self, spark: SparkSession, most_rows: int = MOST_ROWS) -> None:
         self._ending = ExitStack()
-        self.spark = self._ending.enter_context(jvm.own_session(spark, {}))
+        self.spark = self._ending.enter_context(jvm.own_session(spark, _LOCAL))
         self.most_rows = most_rows
         self.prefix = f"__vk_{next(_NUMBERS)}_"
         self.rows: dict[Query, pa.Table] = {}  # of the leaves on the driver
@@ -67,6 +75,7 @@ class Runner:
         self._usual = {key: self.spark.conf.get(key) for key in _TINY}
         self._tiny = False
         self._driver = self.spark.conf.get(DRIVER, "true") != "false"
+        self.most_given = MANY**2  # rows on the driver that Spark may be given
 
     def __enter__(self) -> Runner:
         return self
@@ -148,6 +157,9 @@ class Runner:
         found = self._on_driver(query)
         if found is not None:
             return found
+        given = sum(self.rows[t].num_rows for t in tables(query) if t in self.rows)
+        if given > self.most_given:
+            raise HeavyError(f"Spark would have to be given {given:,} rows of the driver")
         frame = self.frame(query)
         if self.small:
             rows = (frame if self.tiny(query) else frame.limit(self.most_rows + 1)).toArrow()
@@ -175,7 +187,7 @@ class Runner:
         """The rows of a query without Spark, where that is sure to give the same."""
         if not (self.small and self._driver and self._near(query)):
             return None
-        most = None if self.tiny(query) else self.most_rows
+        most = None if self.tiny(query) else MOST_FOUND
         try:
             rows = duck.run(query, self.rows, self.kinds, self.files, most)
         except UnsureError:

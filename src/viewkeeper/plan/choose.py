@@ -12,8 +12,8 @@ from typing import Any
 
 FULL_START, FULL_ROW = 1.2, 1.2e-6  # seconds: to begin, and per row of the sources
 # seconds: to begin, per changed row, per row looked through
-CHANGE_START, CHANGE_ROW, LOOKUP_ROW = 0.3, 15e-6, 0.05e-6
-SPARK_START = 6.0  # seconds more if the change is too large for the driver
+CHANGE_START, CHANGE_ROW, LOOKUP_ROW = 0.3, 1.8e-6, 0.05e-6
+SPARK_START, SPARK_ROW = 6.0, 15e-6  # seconds if the change is too large for the driver
 _TIE = 1.15  # a full refresh must be clearly cheaper
 _LITTLE, _SHORT = 0.3, 1.0  # seconds: so little is not worth it, if it is short anyway
 # how many times as slow one more refresh may make a strategy look
@@ -68,6 +68,11 @@ class Choice:
         return self.full if self.strategy == "full" else self.incremental
 
 
+def on_spark(rows: int) -> float:
+    """The seconds for a change of so many rows whose queries only Spark can run."""
+    return SPARK_START + rows * SPARK_ROW
+
+
 def choose(
     changed: int, rows: int, timing: Timing, *, lookups: bool = True, driver: bool = True
 ) -> Choice:
@@ -80,8 +85,8 @@ def choose(
     """
     full = (FULL_START + rows * FULL_ROW) * timing.full
     looked = rows * LOOKUP_ROW if lookups else 0.0
-    start = CHANGE_START if driver else CHANGE_START + SPARK_START
-    incremental = (start + changed * CHANGE_ROW + looked) * timing.incremental
+    taken = CHANGE_START + changed * CHANGE_ROW if driver else on_spark(changed)
+    incremental = (taken + looked) * timing.incremental
     little = incremental - full < _LITTLE and incremental < _SHORT
     close = incremental <= full * _TIE or little
     strategy = "incremental" if close else "full"

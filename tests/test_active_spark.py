@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
+import types
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -72,11 +74,24 @@ def test_on_change(keeper: vk.Keeper) -> None:
     def bad(change: Any) -> None:
         raise RuntimeError("no")
 
-    keeper.on_change("live.rows", bad)
+    failing, after = keeper.on_change("live.rows", bad), Told()
+    keeper.on_change("live.rows", after)
     keeper.spark.sql("INSERT INTO live.t VALUES ('e', 1)")
     with pytest.raises(ViewKeeperError, match="CALLBACK_FAILED"):
         keeper.refresh()
     assert keeper.spark.table("live.rows").where("c = 'e'").count() == 1, "the view has it"
+    assert after.changes == [(False, Counter(), Counter([("e",)]))], "others are told"
+    failing.callback = again
+    assert keeper.poll() == 1 and again.changes[-1] == after.changes[0], "told again"
+    with pytest.raises(ViewKeeperError, match="that of a subscription to"):
+        keeper.on_change("live.rows", after, name="listener")
+    for version in (-1, 99, "x"):
+        with pytest.raises(ViewKeeperError, match="INVALID_OPTION"):
+            keeper.changes("live.sums", since=version)  # type: ignore[arg-type]
+    keeper.on_change("live.sums", bad)
+    with pytest.raises(ViewKeeperError, match="CALLBACK_FAILED"), keeper.transaction() as t:
+        t.insert("live.t", [("f", 1)])
+    assert t.report is not None and t.report.views == {"live.sums": (1, 0)}, "it is committed"
     keeper._subscriptions._all.clear()
 
 
@@ -127,6 +142,19 @@ def test_commands(keeper: vk.Keeper, capsys: Any, tmp_path: Path) -> None:
     assert bodies == [json.loads(line) for line in log.read_text().splitlines()]
     assert [b["snapshot"] for b in bodies] == [True, False]
     assert bodies[1]["added"] == [{"c": "served"}] and bodies[1]["removed"] == []
+    keeper._subscriptions._all.clear()
+    flag = tmp_path / "up"
+    actions = ["--on", f"live.rows=test -e {flag} || {{ touch {flag}; false; }}"]
+    text = run(keeper, capsys, "serve", "--every", "1ms", "--rounds", "3", *actions)
+    assert text.count("CALLBACK_FAILED") == 1, "an action that fails at first is tried again"
+    assert [s.told for s in keeper._subscriptions._all] == [1]
+    keeper._subscriptions._all.clear()
+    actions = ["--call", "live.rows=cli_active_told:take"]
+    told = sys.modules["cli_active_told"] = types.ModuleType("cli_active_told")
+    told.take = Told()  # type: ignore[attr-defined]
+    run(keeper, capsys, "serve", "--rounds", "1", *actions)
+    assert [change[0] for change in told.take.changes] == [True]  # type: ignore[attr-defined]
+    assert "UNKNOWN_VIEW" in run(keeper, capsys, "serve", "--on", "live.none=cat", code=1)
     keeper._subscriptions._all.clear()
     text = run(keeper, capsys, "--json", "watch", "live.rows", "--name", "w", "--rounds", "1")
     assert json.loads(text)["snapshot"] is True

@@ -224,3 +224,14 @@ def test_a_closure_by_its_own_verb(run: Run, keeper: Any) -> None:
     code, answer, _ = run("refresh", "cli.reach")
     assert code == 1 and answer["error"]["code"] == "CYCLE"
     run("drop", "cli.reach")
+
+
+def test_a_program_by_its_own_verb(run: Run, keeper: Any, tmp_path: Path) -> None:
+    shipped = ("--source", "SELECT a FROM cli.u", "--system", "even")
+    code, made, _ = run("program", "cli.even", *shipped)
+    assert code == 0 and made["view"] == "cli.even"
+    bad = tmp_path / "bad.sql"
+    bad.write_text("-- SYSTEM x")
+    code, answer, _ = run("program", "cli.bad", "--source", "cli.u", "--file", str(bad))
+    assert code == 1 and answer["error"]["code"] == "MALFORMED_PROGRAM"
+    run("drop", "cli.even")

@@ -318,11 +318,16 @@ def test_bad_input(keeper: vk.Keeper) -> None:
     fails("INVALID_OPTION", "graphs.bad", "src", "dst", graph="cyclic")
     fails("MALFORMED_PROGRAM", "graphs.bad", "src", ["dst", "src"])
     fails("MALFORMED_PROGRAM", "graphs.bad", "src", "dst")  # of two types
+    fails("MALFORMED_PROGRAM", "graphs.bad", None, "dst")
     fails("INVALID_QUERY", "graphs.bad", "src", "nope")
     fails("UNKNOWN_TABLE", "graphs.nowhere", "src", "dst")
     fails("CYCLE", "SELECT 1 AS src, 1 AS dst", "src", "dst", graph="acyclic")
     with pytest.raises(ViewKeeperError):
         keeper.create_program("graphs.x", "graphs.bad", "-- SYSTEM x")
+    for text in ("SELECT :t + nope AS x", "SELECT 1 / 0 AS x"):  # Spark refuses them, late
+        wrong = COUNTED.replace("SELECT :t AS x", text)
+        with pytest.raises(ViewKeeperError, match="cannot be computed"):
+            keeper.create_program("graphs.x", "SELECT src FROM graphs.bad", wrong)
     assert not keeper.spark.catalog.tableExists("graphs.x")
 
 

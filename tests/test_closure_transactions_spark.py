@@ -63,6 +63,36 @@ def test_an_edge_that_closes_a_cycle_ends_the_transaction(keeper: vk.Keeper) -> 
     assert seen(keeper, "roads.below") == {(1, 2), (2, 3), (1, 3)}
 
 
+def test_changes_of_closures_are_told(keeper: vk.Keeper) -> None:
+    """Pairs and nothing else, of a deferred directed graph and an immediate undirected one."""
+    table(keeper, "roads.told", [(1, 2), (2, 3)])
+    keeper.create_closure("roads.told_to", "roads.told", "src", "dst")
+    how = {"graph": "undirected", "maintain": "immediate"}
+    keeper.create_closure("roads.told_all", "roads.told", "src", "dst", **how)
+    told: list[Any] = []
+
+    def listen(change: Any) -> None:
+        gone, come = ({tuple(r) for r in f.collect()} for f in (change.removed, change.added))
+        told.append((change.view, change.snapshot, gone, come))
+
+    first = keeper.on_change("roads.told_to", listen, name="closure")
+    keeper.on_change("roads.told_all", listen)
+    assert told == [("roads.told_to", True, set(), {(1, 2), (2, 3), (1, 3)})]
+    with keeper.transaction() as t:
+        t.insert("roads.told", [(3, 4), (1, 2)])
+        t.delete("roads.told", "src = 2")
+    gone, come = {(1, 3), (2, 3), (3, 1), (3, 2)}, {(3, 4), (4, 3)}
+    assert told[1:] == [("roads.told_all", False, gone, come)]
+    keeper.refresh("roads.told_to")
+    assert told[2:] == [("roads.told_to", False, {(1, 3), (2, 3)}, {(3, 4)})]
+    with keeper.transaction() as t:
+        t.insert("roads.told", [(1, 2)])  # an edge that is there already
+    keeper.refresh("roads.told_to")
+    assert len(told) == 3, "no alarm without a net change"
+    first.cancel()
+    keeper._subscriptions._all.clear()
+
+
 def test_programs_for_one_row_are_not_immediate(keeper: vk.Keeper) -> None:
     table(keeper, "roads.few", [(1, 2)])
     with pytest.raises(ViewKeeperError) as caught:

@@ -118,6 +118,10 @@ REFUSED = {
     query(final="SELECT a, b FROM tc LIMIT 5"): "it has LIMIT",
     query(final="SELECT tc.a, tc.b FROM tc JOIN edges e ON tc.a = e.src"): "it has JOINS",
     query("SELECT a, b FROM tc"): "reads tc itself",
+    query("SELECT src, dst FROM edges AS e(dst, src)"): "gives the columns of edges other names",
+    query(BASE + " WHERE w IS NOT NULL"): "the condition NOT w IS NULL",
+    query(step=LEFT + " WHERE e.w IS NOT NULL"): "the condition NOT e.w IS NULL",
+    query(final="SELECT DISTINCT ON (a) a, b FROM tc"): "DISTINCT ON",
     query("SELECT src, dst FROM (SELECT * FROM edges) AS q"): "a query where a table should be",
 }
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 
 import viewkeeper as vk
 from viewkeeper.errors import ViewKeeperError
 
 FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+HOME = "vk_transaction_tests"
+DEFAULTS = FEED.replace("(", "('delta.feature.allowColumnDefaults' = 'supported', ", 1)
 
 
 def bag(frame: Any) -> Counter[Any]:
@@ -21,7 +27,7 @@ def bag(frame: Any) -> Counter[Any]:
 @pytest.fixture(scope="module")
 def keeper(spark: Any) -> Iterator[vk.Keeper]:
     spark.sql("CREATE SCHEMA IF NOT EXISTS bank")
-    yield vk.Keeper(spark, schema="vk_transaction_tests")
+    yield vk.Keeper(spark, schema=HOME)
 
 
 def table(keeper: vk.Keeper, name: str) -> Counter[Any]:
@@ -128,6 +134,70 @@ def test_merge(keeper: vk.Keeper) -> None:
     error = fails("INVALID_STATEMENT", twice)
     assert "several rows" in str(error)
     assert (4, "E") not in table(keeper, "news")
+
+
+def test_a_merge_makes_a_row_that_it_also_takes_away(keeper: vk.Keeper) -> None:
+    make(keeper, "moved", "k INT, v STRING", "(1, 'a'), (2, 'b'), (2, 'b')")
+    with keeper.transaction() as t:
+        t.sql(
+            "MERGE INTO bank.moved AS m USING (SELECT 1 AS k) AS s ON m.k = s.k"
+            " WHEN MATCHED THEN UPDATE SET k = 2, v = 'b' WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        )
+    assert table(keeper, "moved") == Counter([(2, "b")]), "two of three (2, b) go, and one comes"
+
+
+def test_rows_by_name(keeper: vk.Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dicts and Spark's rows go by name; what they lack gets its default; times are local."""
+    make(keeper, "named_rows", "a INT, b STRING DEFAULT 'b', c TIMESTAMP", "", DEFAULTS)
+    at = datetime(2024, 7, 1, 12)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    zone = keeper.spark.conf.get("spark.sql.session.timeZone")
+    keeper.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with keeper.transaction() as t:
+            t.insert("bank.named_rows", [(1, "one", at)])
+            t.insert("bank.named_rows", [Row(b="two", a=2)])
+            t.insert("bank.named_rows", [{"a": 3}, {"A": 4}])
+            t.insert("bank.named_rows", pa.table({"c": pa.array([at], pa.timestamp("us"))}))
+        rows = keeper.spark.sql("SELECT a, b, CAST(c AS STRING) FROM bank.named_rows")
+        noon = "2024-07-01 12:00:00"
+        assert bag(rows) == Counter(
+            [(1, "one", noon), (2, "two", None), (3, "b", None), (4, "b", None), (None, "b", noon)]
+        )
+    finally:
+        keeper.spark.conf.set("spark.sql.session.timeZone", zone)
+        monkeypatch.undo()
+        time.tzset()
+
+    def insert(*rows: Any) -> None:
+        with keeper.transaction() as t:
+            t.insert("bank.named_rows", rows)
+
+    fails("INVALID_ROWS", lambda: insert((1.5, "b", None)))  # not 1
+    fails("INVALID_ROWS", lambda: insert({"a": 1, "b": "x"}, {"a": 2}))
+    fails("UNKNOWN_COLUMN", lambda: insert(Row(z=1)))
+
+
+def test_tables_that_deltalake_cannot_write(keeper: vk.Keeper) -> None:
+    """Defaults and clustering: Spark writes them, and no entry stays behind in the journal."""
+    make(keeper, "filled", "a INT, b STRING DEFAULT 'b'", "(0, 'z'), (9, 'nine')", DEFAULTS)
+    make(keeper, "clustered", "a INT, b STRING", "(1, 'x'), (2, 'y')", f"{FEED} CLUSTER BY (a)")
+    with keeper.transaction() as t:
+        t.sql("INSERT INTO bank.filled VALUES (1, DEFAULT), (2, 'DEFAULT')")
+        t.sql("WITH q AS (SELECT 3 AS a) INSERT INTO bank.filled (a) SELECT a FROM q")
+        t.sql("UPDATE bank.filled SET b = DEFAULT WHERE a = 0")
+        t.delete("bank.clustered", "a = 1")
+        t.insert("bank.clustered", [(3, "z")])
+    rows = [(0, "b"), (1, "b"), (2, "DEFAULT"), (3, "b"), (9, "nine")]
+    assert table(keeper, "filled") == Counter(rows)
+    assert table(keeper, "clustered") == Counter([(2, "y"), (3, "z")])
+    with keeper.transaction() as t:
+        t.insert("bank.clustered", [(4, "q")])
+        t.sql("DELETE FROM bank.filled WHERE a < 9")
+    assert table(keeper, "clustered") == Counter([(2, "y"), (3, "z"), (4, "q")])
+    assert table(keeper, "filled") == Counter([(9, "nine")])
+    assert keeper.recover() == 0
 
 
 def test_constraints(keeper: vk.Keeper) -> None:
@@ -267,9 +337,49 @@ def test_immediate_views(keeper: vk.Keeper) -> None:
     )
     assert bag(spark.table("bank.total")) == Counter([(None, 0)])
     fails("VIEW_IN_USE", lambda: keeper.drop_view("bank.total"))
+    # another query, or a deferred view, would take the constraint away
+    for name in ("bank.total", "bank.named"):
+        fails("VIEW_IN_USE", lambda name=name: keeper.create_view(name, named, replace=True))
+    spark.sql("INSERT INTO bank.who VALUES (8, 'dan')")
+    spark.sql("INSERT INTO bank.acc VALUES (8, 4)")  # around viewkeeper, and not zero
+    (found,) = keeper.check("zero")
+    assert found.rows == [Row(s=4)] and found.operation == "WRITE"
+    assert found.table == "`spark_catalog`.`bank`.`acc`" and found.others == 1, str(found)
+    assert found.version == spark.sql("DESCRIBE HISTORY bank.acc").first().version
+    spark.sql("DELETE FROM bank.acc")
+    assert keeper.check() == []
     keeper.drop_constraint("zero")
     keeper.drop_view("bank.total")
     keeper.drop_view("bank.named")
+
+
+def test_statements_see_immediate_views_as_they_are_by_then(keeper: vk.Keeper) -> None:
+    make(keeper, "seen", "a INT", "(1)")
+    make(keeper, "noted", "n BIGINT")
+    count = "SELECT count(*) AS n FROM bank.seen"
+    keeper.create_view("bank.many", count, maintain="immediate")
+    more = "SELECT n + 100 AS n FROM bank.many"
+    keeper.create_view("bank.more", more, maintain="immediate")
+    with keeper.transaction() as t:
+        t.insert("bank.seen", [(5,), (6,)])
+        assert bag(t.read("bank.many")) == Counter([(3,)])
+        t.sql("INSERT INTO bank.noted SELECT n FROM bank.many")
+        t.delete("bank.seen", "a >= 5")
+        t.sql("INSERT INTO bank.noted SELECT n FROM bank.more")
+    assert table(keeper, "noted") == Counter([(3,), (101,)])
+    assert t.report is not None and t.report.tables == {"bank.noted": (2, 0)}
+    keeper.spark.sql("INSERT INTO bank.seen VALUES (7)")  # around viewkeeper
+    with keeper.transaction() as t:
+        t.insert("bank.seen", [(8,)])
+        assert bag(t.read("bank.more")) == Counter([(103,)])
+    assert bag(keeper.spark.table("bank.more")) == bag(keeper.spark.sql(more)) == Counter([(103,)])
+    keeper.spark.sql("INSERT INTO bank.seen VALUES (9)")
+    fails(
+        "CONSTRAINT_VIOLATED",
+        lambda: keeper.add_constraint("few", "SELECT n FROM bank.many WHERE n > 3"),
+    )
+    keeper.drop_view("bank.more")
+    keeper.drop_view("bank.many")
 
 
 def test_bad_input(keeper: vk.Keeper) -> None:
@@ -293,6 +403,15 @@ def test_bad_input(keeper: vk.Keeper) -> None:
     fails("INVALID_STATEMENT", within(lambda t: t.delete("bank.strict", "a = = 1")))
     fails("INVALID_STATEMENT", within(lambda t: t.sql("TRUNCATE TABLE bank.strict")))
     fails("INVALID_STATEMENT", within(lambda t: t.update("bank.strict", {})))
+    for wrong in (
+        "DELETE FROM bank.strict WHERE rand() < 0.5",  # of two equal rows perhaps one
+        "INSERT INTO bank.strict (a, a) VALUES (1, 2)",
+        "INSERT INTO bank.strict VALUES ('one', 'x')",
+        "INSERT INTO bank.strict SELECT a / 0, b FROM bank.strict",
+        "UPDATE bank.strict SET a = a + 2147483647",
+    ):
+        error = fails("INVALID_STATEMENT", within(lambda t, wrong=wrong: t.sql(wrong)))
+        assert wrong in str(error)
     fails("UNKNOWN_COLUMN", within(lambda t: t.update("bank.strict", {"z": "1"})))
     fails("INVALID_ROWS", within(lambda t: t.insert("bank.strict", [(1, "x", 3)])))
     fails("INVALID_ROWS", within(lambda t: t.insert("bank.strict", [("one", "x")])))
@@ -301,16 +420,24 @@ def test_bad_input(keeper: vk.Keeper) -> None:
     fails("UNSUPPORTED_TABLE", within(lambda t: t.insert("bank.nested", [(1, [2])])))
     fails("NOT_A_DELTA_TABLE", within(lambda t: t.insert("bank.v", [(1,)])))
     fails("INVALID_TRANSACTION", within(lambda t: keeper.transaction()))
+    for own in ("journal", "views"):
+        fails("UNSUPPORTED_TABLE", within(lambda t, own=own: t.delete(f"{HOME}.{own}")))
     assert table(keeper, "strict") == before
     with keeper.transaction() as t:
         t.insert("bank.strict", [(3, None)])
     fails("INVALID_TRANSACTION", lambda: t.insert("bank.strict", [(4, "late")]))
     fails("INVALID_TRANSACTION", t.commit)
+    fails("UNKNOWN_TABLE", lambda: keeper.transaction().delete("bank.nowhere"))
+    keeper.transaction().abort()  # the one that failed is no longer open
     fails("UNKNOWN_CONSTRAINT", lambda: keeper.drop_constraint("nothing"))
     fails("UNKNOWN_CONSTRAINT", lambda: keeper.check("nothing"))
     fails("CONSTRAINT_VIOLATED", lambda: keeper.add_constraint("no", "SELECT a FROM bank.strict"))
     fails("INVALID_QUERY", lambda: keeper.add_constraint("no", "SELECT nope FROM bank.strict"))
     fails("INVALID_OPTION", lambda: keeper.add_constraint("no", "SELECT a FROM bank.v"))
+    keeper.create_view("bank.vv", "SELECT a FROM bank.v", maintain="immediate")
+    error = fails("INVALID_OPTION", lambda: keeper.add_constraint("no", "SELECT a FROM bank.vv"))
+    assert "reads bank.v," in str(error), "a deferred view in between"
+    keeper.drop_view("bank.vv")
     fails(
         "NOT_INCREMENTAL",
         lambda: keeper.create_view(
@@ -372,3 +499,20 @@ def test_other_writers(keeper: vk.Keeper, monkeypatch: pytest.MonkeyPatch) -> No
     fails("CONFLICT", decided)
     assert table(keeper, "o") == after + Counter([(7, "meanwhile")])
     keeper.drop_view("bank.counts")
+
+
+def test_the_journal_forgets(keeper: vk.Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries that were done long ago are deleted now and then, and all goes on."""
+    from viewkeeper.transactions import journal
+
+    make(keeper, "counted", "a INT")
+    monkeypatch.setattr(journal, "_KEPT", 2)
+    monkeypatch.setattr(journal, "_TIDY_EVERY", 1)
+    for n in range(4):
+        with keeper.transaction() as t:
+            t.insert("bank.counted", [(n,)])
+    assert t.report is not None
+    kept = keeper.spark.table(f"{HOME}.journal").select("number").distinct()
+    assert bag(kept) == Counter([(t.report.entry - 1,), (t.report.entry,)])
+    assert table(keeper, "counted") == Counter([(n,) for n in range(4)])
+    assert keeper.recover() == 0

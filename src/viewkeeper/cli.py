@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from viewkeeper.keeper import Keeper
 
 OK, FAILED, USAGE, STOPPED = 0, 1, 2, 130
-_MAKES_LAKE = ("create", "closure", "sql")  # other commands want a lake that is there
+_MAKES_LAKE = ("create", "closure", "program", "sql")  # other commands want a lake that is there
 
 _EXAMPLES = """\
 examples:
@@ -98,7 +98,7 @@ def _connected(args: argparse.Namespace, progress: Progress) -> Keeper:
     if args.command not in _MAKES_LAKE and not Path(args.lake).expanduser().is_dir():
         raise SessionError(
             f"there is no folder {args.lake}",
-            hint="Check --lake; `create`, `closure` and `sql` make a new lake, others do not.",
+            hint="Check --lake; `create`, `closure`, `program` and `sql` make a new lake.",
         )
     with progress.doing("starting Spark"), quiet(args.verbose):
         from viewkeeper.keeper import connect
@@ -146,7 +146,7 @@ def _create(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Ans
 
 
 def _closure(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
-    start, end = (text.split(",") for text in (args.start, args.end))
+    start, end = ([n.strip() for n in text.split(",")] for text in (args.start, args.end))
     with progress.doing(f"creating {args.name}"):
         report = keeper.create_closure(
             args.name,
@@ -157,6 +157,15 @@ def _closure(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> An
             args.refresh,
             args.maintain,
             replace=args.replace,
+        )
+    return Answer(report.as_dict(), f"{report.view}: created in {report.seconds:.2f} s")
+
+
+def _program(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
+    text = args.system if args.system is not None else _text_of(args.file)
+    with progress.doing(f"creating {args.name}"):
+        report = keeper.create_program(
+            args.name, args.source, text, args.refresh, args.maintain, replace=args.replace
         )
     return Answer(report.as_dict(), f"{report.view}: created in {report.seconds:.2f} s")
 
@@ -310,10 +319,6 @@ def _parser() -> argparse.ArgumentParser:
     query = create.add_mutually_exclusive_group(required=True)
     query.add_argument("--sql", help="the query")
     query.add_argument("--file", metavar="F", help="a file with the query; - is stdin")
-    create.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
-    create.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
-    create.add_argument("--replace", action="store_true", help="replace a view of this name")
-
     closure = command("closure", _closure, "create a view of which nodes of a graph are connected")
     closure.add_argument("name", metavar="NAME")
     closure.add_argument("--edges", required=True, help="a table, a view or a query")
@@ -322,9 +327,18 @@ def _parser() -> argparse.ArgumentParser:
     closure.add_argument(
         "--graph", choices=["directed", "acyclic", "undirected"], default="directed"
     )
-    closure.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
-    closure.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
-    closure.add_argument("--replace", action="store_true", help="replace a view of this name")
+
+    program = command("program", _program, "create a view that is kept by programs of your own")
+    program.add_argument("name", metavar="NAME")
+    program.add_argument("--source", required=True, help="a table, a view or a query")
+    text = program.add_mutually_exclusive_group(required=True)
+    text.add_argument("--file", metavar="F", help="a file with the programs; - is stdin")
+    text.add_argument("--system", metavar="NAME", help="one that is shipped, such as even")
+
+    for made in (create, closure, program):
+        made.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
+        made.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
+        made.add_argument("--replace", action="store_true", help="replace a view of this name")
 
     refresh = command("refresh", _refresh, "bring views up to their sources; by default all")
     refresh.add_argument("names", metavar="NAME", nargs="*")

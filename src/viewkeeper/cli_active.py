@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import subprocess
 import sys
 import time
@@ -157,22 +158,48 @@ def watch(args: argparse.Namespace, keeper: Keeper) -> None:
 
 def serve(args: argparse.Namespace, keeper: Keeper) -> None:
     """``serve``: keeps all views fresh, and fires actions."""
-    for view, command in args.on:
-        keeper.on_change(view, shell(command), name=args.name and f"{args.name} {view} {command}")
-    for view, url in args.webhook:
-        keeper.on_change(view, webhook(url), name=args.name and f"{args.name} {view} {url}")
+    kinds = ((shell, args.on), (webhook, args.webhook), (function, args.call))
+    waiting = [(view, what, make(what)) for make, given in kinds for view, what in given]
+    told: list[str] = []
 
-    def fresh() -> None:
-        try:
-            for report in keeper.refresh():
-                if report.strategy != "none":
-                    print(document(report.as_dict()) if args.json else report, flush=True)
-            for violation in keeper.check():
-                print(f"violated: {violation}", file=sys.stderr, flush=True)
-        except ViewKeeperError as error:  # the next round may do better
-            print(error, file=sys.stderr, flush=True)
+    def begin(one: tuple[str, str, Any]) -> None:
+        view, what, action = one
+        keeper.on_change(view, action, name=args.name and f"{args.name} {view} {what}")
+        waiting.remove(one)
 
-    _rounds(args, fresh)
+    def refresh() -> None:
+        for report in keeper.refresh():
+            if report.strategy != "none":
+                print(document(report.as_dict()) if args.json else report, flush=True)
+
+    def check() -> None:
+        found = [f"violated: {violation}" for violation in keeper.check()]
+        for text in found:
+            if text not in told:
+                print(text, file=sys.stderr, flush=True)
+        told[:] = found
+
+    def once() -> None:
+        for one in list(waiting):
+            _tried(begin, one)
+        _tried(refresh)
+        _tried(check)
+
+    for view, _, _ in waiting:
+        keeper.history(view)  # a name that is wrong stays so
+    _rounds(args, once)
+
+
+def _tried(do: Callable[..., None], *args: Any) -> None:
+    """Says what went wrong; the next round may do better, unless the session has ended."""
+    from viewkeeper.records import SessionError
+
+    try:
+        do(*args)
+    except SessionError:
+        raise
+    except Exception as error:
+        print(error, file=sys.stderr, flush=True)
 
 
 def _rounds(args: argparse.Namespace, do: Callable[[], Any]) -> None:
@@ -216,6 +243,30 @@ def webhook(url: str) -> Callable[[ViewChange], None]:
     return act
 
 
+def function(path: str) -> Callable[[ViewChange], Any]:
+    """An action: a Python function, as MODULE:NAME.
+
+    >>> function("json:dumps").__name__
+    'dumps'
+    >>> function("json:dump_all")
+    Traceback (most recent call last):
+    viewkeeper.cli_active.ActionError: [ACTION_FAILED] json:dump_all is no function: module 'json' \
+has no attribute 'dump_all'
+    Give MODULE:NAME; the module must be on PYTHONPATH.
+    """
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ActionError(
+            f"{path} is no function: {error}",
+            hint="Give MODULE:NAME; the module must be on PYTHONPATH.",
+        ) from error
+    if not callable(found):
+        raise ActionError(f"{path} is no function", hint="Give MODULE:NAME.")
+    return found  # type: ignore[no-any-return]
+
+
 # ── arguments ──
 
 
@@ -242,14 +293,13 @@ def add_arguments(command: Callable[..., argparse.ArgumentParser], runs: dict[st
     watched.add_argument("--name", help="go on where the last watch of this name ended")
     served = command("serve", runs["serve"], "keep all views fresh, and fire actions")
     served.add_argument("--name", default="serve", help="under which positions are kept")
-    for flag, help_ in (("--on", "a shell command"), ("--webhook", "a URL")):
+    for flag, help_ in (
+        ("--on", "a shell command that gets each change of a view as JSON"),
+        ("--webhook", "a URL that gets each change of a view as JSON"),
+        ("--call", "a Python function, MODULE:NAME, that is called with each change of a view"),
+    ):
         served.add_argument(
-            flag,
-            metavar="VIEW=ACTION",
-            type=target,
-            action="append",
-            default=[],
-            help=f"{help_} that gets each change of a view as JSON",
+            flag, metavar="VIEW=ACTION", type=target, action="append", default=[], help=help_
         )
     for one, every in ((watched, "2s"), (served, "5s")):
         one.add_argument("--every", type=seconds, default=seconds(every), metavar="TIME")

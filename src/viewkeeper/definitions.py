@@ -111,7 +111,7 @@ def reads(compiled: Compiled) -> tuple[str, ...]:
 
 
 def _no_longer(record: Record, why: str) -> SourceError:
-    return SourceError(
-        f"what {record.label} reads no longer fits its query: {why}",
-        hint="Restore the source, or replace the view; the view's rows are as they were.",
-    )
+    hint = "Restore the source, or replace the view; the view's rows are as they were."
+    if not record.store:
+        hint = "Restore the source, or drop the constraint."
+    return SourceError(f"what {record.label} reads no longer fits its query: {why}", hint=hint)

@@ -50,6 +50,21 @@ def with_upstream(chosen: Collection[Record], records: Collection[Record]) -> li
     return list(order.values())
 
 
+def with_downstream(record: Record, records: Collection[Record]) -> list[Record]:
+    """A view and those that read it, by whatever way.
+
+    >>> a = Record("1", "a", "a", "", "", "", "store_a", reads=("t",))
+    >>> b = Record("2", "b", "b", "", "", "", "store_b", reads=("store_a",))
+    >>> c = Record("3", "c", "c", "", "", "", "store_c", reads=("store_b",))
+    >>> [r.name for r in with_downstream(a, [c, b, a])]
+    ['a', 'b', 'c']
+    """
+    found = [record]
+    for one in found:  # grows
+        found += [r for r in downstream(one, records) if r not in found]
+    return found
+
+
 def check_cycle(record: Record, old: Record, records: Collection[Record]) -> None:
     """A view that replaces an old one must not read it, by whatever way.
 

@@ -16,7 +16,7 @@ from viewkeeper.closures import ask_closure, ask_program, ask_recursive, check_r
 from viewkeeper.creating import Wanted, create, drop
 from viewkeeper.engine.vector import Vector
 from viewkeeper.explain import Explanation
-from viewkeeper.graph import downstream, with_upstream
+from viewkeeper.graph import downstream, with_downstream, with_upstream
 from viewkeeper.looking import advise_record, changes_since, explain_record, explain_text
 from viewkeeper.names import full_name, full_name_or_none
 from viewkeeper.records import Record, RefreshReport, SessionError, View, ViewInUseError, one_of
@@ -146,9 +146,9 @@ class Keeper:
             closure = ask_recursive(query)
             if closure is not None:
                 wanted = Wanted(name, closure.query, refresh, maintain, replace, closure)
-                return create(self._views, wanted)
+                return self._create(wanted)
             check_recursive(self.spark, query)
-        return create(self._views, Wanted(name, query, refresh, maintain, replace))
+        return self._create(Wanted(name, query, refresh, maintain, replace))
 
     def create_closure(
         self,
@@ -189,8 +189,7 @@ class Keeper:
         >>> keeper.create_closure("reach", "links", "src", "dst")         # doctest: +SKIP
         """
         asked = ask_closure(self.spark, edges, start, end, graph)
-        wanted = Wanted(name, asked.query, refresh, maintain, replace, asked)
-        return create(self._views, wanted)
+        return self._create(Wanted(name, asked.query, refresh, maintain, replace, asked))
 
     def create_program(
         self,
@@ -225,8 +224,7 @@ class Keeper:
         >>> keeper.create_program("is_even", "SELECT id FROM t", "even")  # doctest: +SKIP
         """
         asked = ask_program(self.spark, source, program)
-        wanted = Wanted(name, asked.query, refresh, maintain, replace, asked)
-        return create(self._views, wanted)
+        return self._create(Wanted(name, asked.query, refresh, maintain, replace, asked))
 
     def materialized_view(
         self, function: Callable[[], Any] | None = None, *, name: str | None = None, **options: Any
@@ -263,11 +261,7 @@ class Keeper:
             if if_exists:
                 return
             raise self._views.unknown(name)
-        users = [r.label for r in downstream(record, self._views.all())]
-        guards = self._transactions.constraints().values()
-        users += [f"the constraint {c.name}" for c in guards if record.store in c.reads]
-        if users:
-            raise ViewInUseError(f"{name} is read by {', '.join(users)}", hint="Drop these first.")
+        self._check_unused(record, [r.label for r in downstream(record, self._views.all())])
         drop(self._views, record)
 
     def views(self) -> list[View]:
@@ -309,6 +303,19 @@ class Keeper:
         >>> for report in keeper.refresh():                               # doctest: +SKIP
         ...     print(report)
         """
+        reports, failed = self._refresh(name, strategy, watch)
+        self._deliver()
+        if failed:
+            raise failure(failed, reports)
+        return reports
+
+    def _refresh(
+        self,
+        name: str | Sequence[str] | None,
+        strategy: str | None = None,
+        watch: Callable[[str, RefreshReport | None], None] | None = None,
+    ) -> tuple[list[RefreshReport], dict[str, Exception]]:
+        """The same, without telling anybody; and what failed."""
         if strategy is not None:
             one_of("strategy", strategy, ("incremental", "full"))
         start = datetime.datetime.now(datetime.timezone.utc)
@@ -321,10 +328,7 @@ class Keeper:
             self._views, wanted, self._vector(wanted), strategy, insisted or None, watch
         )
         self._home.log([r for r in reports if r.lane != "none"], start)
-        self._deliver()
-        if failed:
-            raise failure(failed, reports)
-        return reports
+        return reports, failed
 
     # ── transactions ──
 
@@ -395,8 +399,14 @@ class Keeper:
         ...     print(violation)
         """
         self._views.sync()
-        if name is not None and name not in self._transactions.constraints():
+        constraints = self._transactions.constraints()
+        if name is not None and name not in constraints:
             raise unknown_constraint(self._transactions, name)
+        chosen = constraints.values() if name is None else [constraints[name]]
+        read = {store for c in chosen for store in c.reads}
+        views = [r.name for r in self._views.all() if r.store in read]
+        if views:  # what other writers did is to be seen through them as well
+            self.refresh(views)
         return check(self._transactions, name)
 
     def snapshot(self, *tables: str) -> Snapshot:
@@ -567,6 +577,23 @@ class Keeper:
 
     # ── inside ──
 
+    def _create(self, wanted: Wanted) -> RefreshReport:
+        self._views.sync()
+        old = self._views.find(wanted.name)
+        if old is not None and wanted.replace:  # a constraint may not hold for another query
+            for record in with_downstream(old, self._views.all()):
+                self._check_unused(record, [])
+        return create(self._views, wanted)
+
+    def _check_unused(self, record: Record, users: list[str]) -> None:
+        """Raises if the users, or constraints, read a view that is to go."""
+        guards = self._transactions.constraints().values()
+        users = users + [f"the constraint {c.name}" for c in guards if record.store in c.reads]
+        if users:
+            raise ViewInUseError(
+                f"{record.label} is read by {', '.join(users)}", hint="Drop these first."
+            )
+
     def _host(self) -> Host:
         """What transactions need of the keeper."""
         return Host(
@@ -575,10 +602,16 @@ class Keeper:
             known=self._views.known,
             records=self._home.records,
             compiled=self._views.compiled,
-            refresh=self.refresh,
+            refresh=self._catch_up,
             committed=self._deliver,
             sync=self._views.sync,
         )
+
+    def _catch_up(self, names: list[str]) -> None:
+        """Refreshes immediate views within a transaction: who asked is told when it is over."""
+        reports, failed = self._refresh(names)
+        if failed:
+            raise failure(failed, reports)
 
     def _vector(self, records: Sequence[Record]) -> Vector:
         """The versions of all sources at one moment, with no transaction half done."""

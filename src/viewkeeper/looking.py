@@ -12,9 +12,9 @@ from viewkeeper.engine import changes, program_changes
 from viewkeeper.engine.vector import Vector
 from viewkeeper.explain import Explanation, explain_query, explain_view
 from viewkeeper.explain_program import explain_asked, explain_program
-from viewkeeper.lake import jvm
+from viewkeeper.lake import jvm, sources
 from viewkeeper.lake.sources import find
-from viewkeeper.records import Record
+from viewkeeper.records import InvalidOptionError, Record
 from viewkeeper.views import Views
 
 
@@ -62,6 +62,12 @@ def changes_since(views: Views, record: Record, version: int) -> DataFrame:
     >>> changes_since(views, views.get("v"), 3).show()                    # doctest: +SKIP
     """
     store = find(views.spark, record.store)
+    newest = sources.version(views.spark, store)
+    if not isinstance(version, int) or not 0 <= version <= newest:
+        raise InvalidOptionError(
+            f"{record.label} has no version {version!r}",
+            hint=f"Give one from 0 to {newest}, such as a report's version.",
+        )
     with jvm.with_settings(views.spark, record.settings) as spark:
         if record.program:
             rows = program_changes.since(spark, store, record.reader, version)

@@ -1,4 +1,5 @@
-"""The net change of a view between two versions of its store, as its readers see it."""
+"""The rows of a view at a version of its store, and their net change between two, as its readers
+see them."""
 
 from __future__ import annotations
 
@@ -20,6 +21,14 @@ from viewkeeper.plan.steps import store_leaf
 def since(spark: SparkSession, store: Source, shape: Store, old: int) -> DataFrame:
     """The view's columns and ``__weight``: positive for rows added since, negative for removed."""
     return between(spark, store, shape, old, version(spark, store))
+
+
+def whole(spark: SparkSession, store: Source, shape: Store, now: int) -> DataFrame:
+    """All rows at a version of the store."""
+    leaf = store_leaf(shape.columns)
+    with Runner(spark) as runner:
+        runner.bind(leaf, at(runner.spark, store, now, list(shape.columns)))
+        return jvm.move_frame(spark, runner.frame(shape.visible(leaf)))
 
 
 def between(spark: SparkSession, store: Source, shape: Store, old: int, now: int) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The net change of what readers see of a store, by the query behind the view's name."""
+"""What readers see of a store, and its net change, by the query behind the view's name."""
 
 from __future__ import annotations
 
@@ -19,10 +19,24 @@ from viewkeeper.plan.present import signed_change
 
 def since(spark: SparkSession, store: Source, reader: str, old: int) -> DataFrame:
     """The view's columns and ``__weight``: positive for rows added since, negative for removed."""
+    return between(spark, store, reader, old, version(spark, store))
+
+
+def whole(spark: SparkSession, store: Source, reader: str, now: int) -> DataFrame:
+    """All rows at a version of the store."""
+    compiled = compile_view(spark, reader)
+    (table,) = compiled.leaves.values()
+    with Runner(spark) as runner:
+        runner.bind(table, at(runner.spark, store, now, list(table.names)))
+        names = [name for name, _ in compiled.columns]
+        return jvm.move_frame(spark, runner.frame(compiled.query).toDF(*names))
+
+
+def between(spark: SparkSession, store: Source, reader: str, old: int, now: int) -> DataFrame:
+    """The net change between two versions of the store."""
     compiled = compile_view(spark, reader)
     ((leaf, table),) = compiled.leaves.items()
     columns = list(table.names)
-    now = version(spark, store)
     feed = net_change(spark, store, old, now, columns)
     with Runner(spark) as runner:
         rows = at(runner.spark, store, now, columns)

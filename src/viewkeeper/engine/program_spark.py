@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from viewkeeper.engine.runner import Runner
 from viewkeeper.lake.arrow import arrow_schema
+from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.task import PREFIX
 
+_THEIRS = ("22", "42")  # classes of SQLSTATEs: wrong values, and text that has no meaning
 MOST_ROWS = 100_000  # a relation with more rows stays in Spark
+
+
+@contextmanager
+def _refusals(name: str) -> Iterator[None]:
+    """What Spark says of the text or the values of a query is about the program."""
+    try:
+        yield
+    except PySparkException as error:
+        if not (error.getSqlState() or "").startswith(_THEIRS):
+            raise
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise ProgramError(
+            f"{name} cannot be computed: {first}", hint="Nothing was changed. Look at its query."
+        ) from error
 
 
 class SparkDesk:
@@ -43,6 +62,10 @@ class SparkDesk:
         self._rows[name] = rows
 
     def define(self, name: str, sql: str, *, lazy: bool) -> None:
+        with _refusals(name):
+            self._define(name, sql, lazy)
+
+    def _define(self, name: str, sql: str, lazy: bool) -> None:
         frame = self.spark.sql(sql)
         if lazy:
             return self.bind(name, frame)
@@ -54,7 +77,8 @@ class SparkDesk:
         self.bind(name, frame.localCheckpoint())
 
     def define_empty(self, name: str, sql: str) -> None:
-        schema = self.spark.sql(sql).schema
+        with _refusals(name):
+            schema = self.spark.sql(sql).schema
         self.bind_rows(name, arrow_schema(schema.fields).empty_table(), schema)
 
     def is_empty(self, name: str) -> bool:
@@ -67,8 +91,9 @@ class SparkDesk:
 
     def result(self, sql: str) -> pa.Table | DataFrame:
         """The rows of a query: on the driver if all it reads is, and then computed."""
-        frame = self.spark.sql(sql)
-        few = frame.limit(MOST_ROWS + 1).toArrow()
+        with _refusals("the changed rows"):
+            frame = self.spark.sql(sql)
+            few = frame.limit(MOST_ROWS + 1).toArrow()
         return few if few.num_rows <= MOST_ROWS else frame
 
     def frame(self, sql: str) -> DataFrame:

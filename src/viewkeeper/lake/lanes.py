@@ -29,6 +29,7 @@ _NATIVE_KEYS = {
     "timestamp", "timestamp_ntz",
 }  # fmt: skip
 _FLOATS = {"float", "double"}
+_NOT_NATIVE: set[str] = set()  # locations of tables that deltalake refused to write
 _FOREIGN = ("variant", "interval", "collate", "geometry", "geography", "time(")
 
 
@@ -106,6 +107,16 @@ def is_conflict(error: BaseException) -> bool:
     return isinstance(error, CommitFailedError) or jvm.is_conflict(error)
 
 
+def _came_second(spark: SparkSession, source: Source, before: int, error: BaseException) -> bool:
+    """Whether another commit came first. deltalake gives the same error for a table with a feature
+    that it lacks (clustering, defaults): then there is none, and Spark writes this table."""
+    if version(spark, source) != before:
+        return is_conflict(error)
+    if is_conflict(error):
+        _NOT_NATIVE.add(source.location)
+    return False
+
+
 def last_transaction(spark: SparkSession, source: Source, app_id: str) -> int:
     """The newest transaction number of an application in a store, -1 when there is none."""
     if source.local_path is not None:
@@ -172,12 +183,13 @@ def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
         if _has(table, stamp):
             return version_of(spark, source, stamp)
         upserts = rows.filter(pc.not_equal(rows.column(OP), "D"))
+        before = table.version()
         try:
             data = _fitted(upserts, fields)
             write_deltalake(table, data, mode="append", commit_properties=stamp.properties)
             return version_of(spark, source, stamp)
         except (pa.ArrowException, DeltaError) as error:
-            if is_conflict(error):
+            if _came_second(spark, source, before, error):
                 raise
     base = jvm.newest(spark, source.location)
     frame = _fitted_frame(_frame(spark, rows).where(F.col(OP) != "D"), base)
@@ -197,6 +209,7 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     table = open_native(source, patch.base)
     if _has(table, stamp):
         return version_of(spark, source, stamp)
+    before = table.version()
     try:
         data = _fitted(rows, fields).append_column(OP, rows.column(OP).cast(pa.string()))
         same = [f"(t.{_dq(k)} IS NOT DISTINCT FROM s.{_dq(k)})" for k in patch.keys]
@@ -212,7 +225,7 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
         builder = builder.when_matched_update(every, f"s.{OP} = 'U'")
         builder.when_not_matched_insert(every, f"s.{OP} <> 'D'").execute()
     except (pa.ArrowException, DeltaError) as error:
-        if is_conflict(error):
+        if _came_second(spark, source, before, error):
             raise
         return merge(spark, source, patch, stamp)
     if not _has(open_native(source), stamp):
@@ -272,10 +285,15 @@ def touch(spark: SparkSession, source: Source, patch: Patch | None, stamp: Stamp
         table = open_native(source)
         if _has(table, stamp):
             return version_of(spark, source, stamp)
-        table.create_write_transaction(
-            [], "append", table.schema(), commit_properties=stamp.properties
-        )
-        return version_of(spark, source, stamp)
+        before = table.version()
+        try:
+            table.create_write_transaction(
+                [], "append", table.schema(), commit_properties=stamp.properties
+            )
+            return version_of(spark, source, stamp)
+        except DeltaError as error:
+            if _came_second(spark, source, before, error):
+                raise
     base = jvm.newest(spark, source.location)
     return _commit(spark, source, base, None, replace=False, stamp=stamp)
 
@@ -345,7 +363,7 @@ def can_write(spark: SparkSession, source: Source) -> bool:
 def _native_fields(spark: SparkSession, source: Source) -> list[StructField] | None:
     """The columns of a table that deltalake can write: our own properties, and types that it has;
     None for other tables."""
-    if source.local_path is None:
+    if source.local_path is None or source.location in _NOT_NATIVE:
         return None
     metadata = tip(spark, source).metadata
     config = metadata.get("configuration") or {}

@@ -125,7 +125,7 @@ def _recognise(sql: str) -> PlainClosure:
     form, step_filter = _step(step, name, names, edges, ends)
     columns = _final(tree, name, names)
     need = set(ends) if form != "quadratic" else set()
-    drops = base_filter >= set(ends) and step_filter >= need
+    drops = base_filter >= {e.lower() for e in ends} and step_filter >= need
     return PlainClosure(
         edges.sql("spark", comments=False),
         tuple(ends[:half]),
@@ -148,6 +148,8 @@ def _only(select: exp.Select, *allowed: str) -> None:
     for key, value in select.args.items():
         if value and key not in known:
             raise _No(f"it has {key.rstrip('_').upper()}")
+        if key == "distinct" and value and value.args.get("on"):
+            raise _No("it has DISTINCT ON")
 
 
 def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expr]]:
@@ -160,6 +162,8 @@ def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expr]]:
     for item in [source.this, *[join.this for join in select.args.get("joins") or []]]:
         if not isinstance(item, exp.Table):
             raise _No("it reads a query where a table should be")
+        if item.alias_column_names:
+            raise _No(f"it gives the columns of {item.name} other names")
         key = item.alias_or_name.lower()
         if key in found:
             raise _No(f"it has two tables with the name {key}")
@@ -212,17 +216,17 @@ def _base(select: exp.Select) -> tuple[exp.Table, list[str], set[str]]:
     """The table of edges, its columns, and those that must not be NULL."""
     _only(select, "distinct", "where")
     tables, conditions = _tables(select)
+    columns = [_column(e, tables)[1] for e in select.expressions]
     filtered = set()
     for condition in conditions:
         inner = _not_null(condition)
-        if inner is None:
+        if inner is None or _column(inner, tables)[1] not in columns:
             raise _No(f"it has the condition {condition.sql('spark')}")
         filtered.add(_column(inner, tables)[1])
-    columns = [_column(e, tables)[1] for e in select.expressions]
     if len(columns) % 2 or not columns or len(set(columns)) != len(columns):
         raise _No("the first part of the UNION does not select a start and an end")
     spelled = [_bare(e.this if isinstance(e, exp.Alias) else e).name for e in select.expressions]
-    return next(iter(tables.values())), spelled, filtered if filtered <= set(columns) else set()
+    return next(iter(tables.values())), spelled, filtered
 
 
 def _step(
@@ -254,6 +258,8 @@ def _step(
         inner = _not_null(condition)
         if inner is not None:
             key, column = _column(inner, tables)
+            if (key, column) not in of(key, "start") + of(key, "end"):
+                raise _No(f"it has the condition {condition.sql('spark')}")
             filtered |= set() if is_path[key] else {column}
         elif isinstance(condition, exp.EQ):
             pair = frozenset(

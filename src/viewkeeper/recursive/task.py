@@ -182,4 +182,7 @@ def names_of(columns: str | Sequence[str]) -> tuple[str, ...]:
     >>> names_of("a"), names_of(["a", "b"])
     (('a',), ('a', 'b'))
     """
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    found = (columns,) if isinstance(columns, str) else tuple(columns or ())
+    if not all(isinstance(name, str) for name in found):
+        raise ProgramError(f"{columns!r} does not name columns", hint="Give names, as text.")
+    return found

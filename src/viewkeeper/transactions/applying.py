@@ -56,10 +56,11 @@ def carry_out(spark: SparkSession, journal: Journal, entry: Entry, register: Reg
             made[part.head["name"]] = apply_table(spark, journal, entry, part)
     for part in entry.parts:
         if part.kind == "view":
-            made[part.head["name"]] = apply_view(spark, part, made)
+            made[part.head["name"]] = apply_view(spark, entry, part, made)
         elif part.kind == "constraint":
             register(part.head)
     journal.finish(entry.number)
+    journal.tidy(entry.number)
 
 
 def apply_table(spark: SparkSession, journal: Journal, entry: Entry, part: Part) -> int | None:
@@ -179,7 +180,9 @@ def view_part(
     return Part("view", head, patch.rows)
 
 
-def apply_view(spark: SparkSession, part: Part, made: dict[str, int | None]) -> int | None:
+def apply_view(
+    spark: SparkSession, entry: Entry, part: Part, made: dict[str, int | None]
+) -> int | None:
     """Changes a view's store, once. None if another writer came between the transaction and its
     tables: then the view waits for its next refresh, which sees what both did."""
     head, source = part.head, source_of(part.head)
@@ -198,7 +201,7 @@ def apply_view(spark: SparkSession, part: Part, made: dict[str, int | None]) -> 
                 lane=head["lane"],
                 app_id=head["record"],
                 txn=head["txn"],
-                metadata=head["metadata"],
+                metadata={**head["metadata"], "transaction": entry.id},
             )
         except ConflictError:
             continue

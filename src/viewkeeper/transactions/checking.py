@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -14,6 +15,7 @@ from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import history, lanes
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import net_change
+from viewkeeper.lake.sources import Source, find
 from viewkeeper.transactions.constraints import Constraint
 from viewkeeper.transactions.guarding import plain, present_violations, version_of
 from viewkeeper.transactions.impact import violations_by
@@ -36,6 +38,9 @@ class Violation:
         What the commit says it was.
     at : datetime, optional
         When it was made.
+    others : int
+        How many other commits a view that the constraint reads took in together with this one;
+        each of them may have done it.
     """
 
     constraint: str
@@ -44,11 +49,13 @@ class Violation:
     version: int | None = None
     operation: str | None = None
     at: datetime.datetime | None = None
+    others: int = 0
 
     def __str__(self) -> str:
         by = "a commit that the logs no longer hold"
         if self.table is not None:
             by = f"version {self.version} of {self.table} ({self.operation}, {self.at})"
+            by += f" or one of {self.others} commits shortly before it" if self.others else ""
         rows = ", ".join(str(tuple(r)) for r in self.rows[:5])
         return f"{self.constraint}: violated since {by}: {rows}"
 
@@ -59,7 +66,6 @@ class _Commit:
 
     time: int
     versions: dict[str, int]  # by leaf
-    operation: str
 
 
 def check(manager: Transactions, name: str | None = None) -> list[Violation]:
@@ -145,15 +151,62 @@ def _blamed(
         low, high = (low, middle) if there else (middle, high)
     guilty = commits[high - 1]
     leaf = next(iter(guilty.versions))
-    at = datetime.datetime.fromtimestamp(guilty.time / 1000, datetime.timezone.utc)
+    causes = _causes(manager, pins[leaf].source, guilty.versions[leaf])
+    source, commit = max(causes, key=lambda cause: _time(cause[1]))
+    at = datetime.datetime.fromtimestamp(_time(commit) / 1000, datetime.timezone.utc)
     return Violation(
         constraint.name,
         rows,
-        pins[leaf].source.name,
-        guilty.versions[leaf],
-        guilty.operation,
+        source.name,
+        commit.version,
+        _operation(commit),
         at,
+        len(causes) - 1,
     )
+
+
+def _causes(
+    manager: Transactions, source: Source, version: int
+) -> list[tuple[Source, history.Commit]]:
+    """The commit itself; if it is the refresh of a view, the commits that the view took in by it,
+    without those of transactions, which were checked."""
+    (commit,) = history.between(manager.spark, source, version - 1, version)
+    now = _sources(commit)
+    if now is None:
+        return [(source, commit)]
+    older = map(_sources, history.backwards(manager.spark, source, version - 1))
+    then = next((sources for sources in older if sources is not None), {})
+    found: dict[tuple[str, int], tuple[Source, history.Commit]] = {}
+    for leaf, reached in now.items():
+        since = then.get(leaf, reached)
+        if since["id"] == reached["id"]:
+            origin = find(manager.spark, reached["name"])
+            for number in range(since["version"] + 1, reached["version"] + 1):
+                for cause in _causes(manager, origin, number):
+                    found[cause[0].name, cause[1].version] = cause
+    outside = [c for c in found.values() if not _stamp(c[1]).get("transaction")]
+    return outside or list(found.values()) or [(source, commit)]
+
+
+def _sources(commit: history.Commit) -> dict[str, dict[str, Any]] | None:
+    """The versions that a view has from this commit on; None if it is no refresh."""
+    return _stamp(commit).get("sources")
+
+
+def _stamp(commit: history.Commit) -> dict[str, Any]:
+    return lanes.read_stamp(commit.user_metadata) or {}
+
+
+def _time(commit: history.Commit) -> int:
+    """When a commit was made, in milliseconds."""
+    return int((commit.of("commitInfo") or [{}])[0].get("timestamp") or 0)
+
+
+def _operation(commit: history.Commit) -> str:
+    """What a commit says it was."""
+    if _stamp(commit).get("transaction"):
+        return "a transaction"
+    return str((commit.of("commitInfo") or [{}])[0].get("operation"))
 
 
 def _commits(manager: Transactions, pins: dict[str, Pin], since: dict[str, int]) -> list[_Commit]:
@@ -162,15 +215,12 @@ def _commits(manager: Transactions, pins: dict[str, Pin], since: dict[str, int])
     for leaf, pin in pins.items():
         latest = 0
         for one in history.between(manager.spark, pin.source, since[leaf], pin.version):
-            info = (one.of("commitInfo") or [{}])[0]
-            latest = max(latest, int(info.get("timestamp") or 0))  # clocks may go back
-            stamp = lanes.read_stamp(one.user_metadata) or {}
-            entry = stamp.get("transaction")
+            latest = max(latest, _time(one))  # clocks may go back
+            entry = _stamp(one).get("transaction")
             if entry in entries:
                 entries[entry].versions[leaf] = one.version
                 continue
-            operation = "a transaction" if entry else str(info.get("operation"))
-            made = _Commit(latest, {leaf: one.version}, operation)
+            made = _Commit(latest, {leaf: one.version})
             found.append(made)
             if entry:
                 entries[entry] = made

@@ -77,15 +77,18 @@ class Form:
     insertions_only: bool = False
 
 
-def key(table: str, *columns: str) -> Form:
+def key(table: str, *columns: str | Sequence[str]) -> Form:
     """No two rows of a table share these columns; NULL is like nothing else.
 
     Examples
     --------
     >>> key("orders", "id").given
     'KEY orders (id)'
+    >>> key("items", ["order_id", "line"]).given
+    'KEY items (order_id, line)'
     """
-    return Form(key_sql(table, columns), f"KEY {table} ({', '.join(columns)})", True)
+    names = [name for given in columns for name in _columns(given)]
+    return Form(key_sql(table, names), f"KEY {table} ({', '.join(names)})", True)
 
 
 def foreign_key(

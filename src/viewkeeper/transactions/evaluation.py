@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.overlay import Overlay
+from viewkeeper.graph import with_upstream
 from viewkeeper.lake.arrow import WEIGHT, repeated
 from viewkeeper.records import Record
 from viewkeeper.transactions.applying import table_part
@@ -86,24 +87,53 @@ def evaluate(
     it reads, and for the constraints. Nothing is written."""
     for step in steps:
         step.run(state)
+    for record in views:  # what a statement saw of them may be past
+        state.undo(record.store)
     written = dict(state.changed)
     for overlay in written.values():
         check_rows(state.spark, overlay)
     impacts = []
     if written:
         for record in views:
-            if not may_touch(state, record.reads):
-                continue
-            impact = view_impact(state, record, compiled(record), show=show)
+            impact = _followed(
+                state, record, compiled, _is_read(record, views, constraints), show=show
+            )
             if impact is not None:
                 impacts.append(impact)
-                stored = (
-                    store_overlay(state, impact) if _is_read(record, views, constraints) else None
-                )
-                if stored is not None:
-                    state.put(stored)
     verdicts = [judge(state, c, compiled, proofs) for c in constraints]
     return Outcome(state, written, impacts, verdicts)
+
+
+def follow(
+    state: State,
+    names: Collection[str],
+    views: Sequence[Record],
+    compiled: Callable[[Record], Compiled],
+) -> None:
+    """Immediate views among some tables, as the statements so far leave them."""
+    wanted = with_upstream([v for v in views if v.store in names], views)
+    for record in wanted:
+        state.undo(record.store)
+    for record in wanted:
+        _followed(state, record, compiled, is_read=True)
+
+
+def _followed(
+    state: State,
+    record: Record,
+    compiled: Callable[[Record], Compiled],
+    is_read: bool,
+    *,
+    show: bool = False,
+) -> ViewImpact | None:
+    """What becomes of a view; its store is laid into the state if it is read there."""
+    if not may_touch(state, record.reads):
+        return None
+    impact = view_impact(state, record, compiled(record), show=show)
+    stored = store_overlay(state, impact) if impact is not None and is_read else None
+    if stored is not None:
+        state.put(stored)
+    return impact
 
 
 def _is_read(record: Record, views: Sequence[Record], constraints: Sequence[Constraint]) -> bool:

@@ -15,6 +15,7 @@ from viewkeeper.engine.refresh import source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import suggestion
+from viewkeeper.graph import with_upstream
 from viewkeeper.plan.groups import net_rows
 from viewkeeper.plan.present import signed_change
 from viewkeeper.records import InvalidOptionError, NameTakenError, NotIncrementalError
@@ -57,6 +58,9 @@ def add_constraint(
     with manager.journal.turn():
         for _ in range(TRIES):
             manager.finish_all()
+            for record in manager.immediate():
+                if record.store in made.reads:
+                    manager.catch_up(record)
             if name in manager.constraints():
                 raise NameTakenError(
                     f"a constraint {name} is there already", hint="Drop it first, or rename this."
@@ -83,8 +87,9 @@ def _check(manager: Transactions, name: str, compiled: Compiled) -> None:
             f"the constraint {name} cannot be checked by the change: {compiled.blocked}",
             hint="Take this part out of the query.",
         )
-    for record in manager.host.records().values():
-        if record.store in reads(compiled) and record.maintain != "immediate":
+    records = list(manager.host.records().values())
+    for record in with_upstream([r for r in records if r.store in reads(compiled)], records):
+        if record.maintain != "immediate":
             raise InvalidOptionError(
                 f"the constraint {name} reads {record.label}, which is not kept immediately",
                 hint='Create the view with maintain="immediate", or write out its query.',

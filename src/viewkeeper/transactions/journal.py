@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import UnknownTableError
@@ -36,6 +37,8 @@ from viewkeeper.lake.stores import OP, Patch
 _TABLE = "journal"
 _COLUMNS = "number BIGINT, part STRING, head STRING, data BINARY"
 _ENTRIES, _DONE = "journal", "journal-done"  # the applications whose transactions are the numbers
+_KEPT = 10_000  # entries that are done
+_TIDY_EVERY = 1_000  # entries
 _PATIENCE = 3.0  # seconds that another process is given to finish its entry
 
 
@@ -150,6 +153,13 @@ class Journal:
                     txn=number,
                     metadata={"done": number},
                 )
+
+    def tidy(self, number: int) -> None:
+        """Now and then forgets what is done long ago; if that fails, another time."""
+        if number % _TIDY_EVERY or number <= _KEPT:
+            return
+        with contextlib.suppress(PySparkException):
+            self.spark.sql(f"DELETE FROM {self.source.name} WHERE number <= {number - _KEPT}")
 
     def _writer(self, number: int) -> str | None:
         commit = self._commit(number)

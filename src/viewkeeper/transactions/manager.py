@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from viewkeeper.records import Record
 from viewkeeper.transactions.applying import carry_out
 from viewkeeper.transactions.constraints import Constraint, Proofs
 from viewkeeper.transactions.errors import ConstraintViolation, TransactionError
-from viewkeeper.transactions.evaluation import Outcome, Preview, evaluate, preview_of
+from viewkeeper.transactions.evaluation import Outcome, Preview, evaluate, follow, preview_of
 from viewkeeper.transactions.impact import StaleError
 from viewkeeper.transactions.journal import Entry, Journal, Part
 from viewkeeper.transactions.shelf import Shelf
@@ -67,26 +68,42 @@ class Transactions:
     def known(self) -> dict[str, Source]:
         return self.host.known
 
-    @property
-    def own_tables(self) -> set[str]:
-        """Tables that users do not write."""
-        return {record.store for record in self.host.records().values()}
+    def owns(self, source: Source) -> bool:
+        """Whether a table is viewkeeper's own: users do not write it."""
+        return source.name.startswith(f"{self.host.home.schema}.")
+
+    def state(self) -> State:
+        """The tables as they are now."""
+        return State(
+            self.spark,
+            self.known,
+            follow=lambda state, names: follow(state, names, self.immediate(), self.host.compiled),
+        )
+
+    def catch_up(self, record: Record) -> None:
+        """An immediate view takes in what writers outside did."""
+        self.host.refresh([record.name])
 
     def begin(self) -> Transaction:
         """A new transaction; one at a time in each thread."""
-        if getattr(self._open, "transaction", None) is not None:
+        if self._current() is not None:
             raise TransactionError(
                 "a transaction is open already in this thread",
                 hint="End it first, or go on with it: transactions are not nested.",
             )
         _ = self.spark
         made = Transaction(self)
-        self._open.transaction = made
+        self._open.transaction = weakref.ref(made)  # one that nobody holds is no longer open
         return made
+
+    def _current(self) -> Transaction | None:
+        """The transaction that is open in this thread."""
+        found: weakref.ref[Transaction] | None = getattr(self._open, "transaction", None)
+        return None if found is None else found()
 
     def ended(self, transaction: Transaction) -> None:
         """Another one may begin."""
-        if getattr(self._open, "transaction", None) is transaction:
+        if self._current() is transaction:
             self._open.transaction = None
 
     # ── constraints and views ──
@@ -109,7 +126,7 @@ class Transactions:
             try:
                 outcome = self._evaluate(transaction, show=True)
             except StaleError as stale:
-                self.host.refresh([stale.record.name])
+                self.catch_up(stale.record)
                 continue
             return preview_of(self.spark, outcome, transaction.labels)
         raise conflict()
@@ -127,7 +144,7 @@ class Transactions:
                 try:
                     outcome = self._evaluate(transaction)
                 except StaleError as stale:
-                    self.host.refresh([stale.record.name])
+                    self.catch_up(stale.record)
                     continue
                 if self.moved(outcome.state):
                     continue
@@ -140,6 +157,7 @@ class Transactions:
                     continue
                 self.carry_out(entry)
                 report = self._report(number, transaction, outcome, start)
+                transaction.report = report  # a callback may raise
                 break
             else:
                 raise conflict()
@@ -148,7 +166,7 @@ class Transactions:
 
     def _evaluate(self, transaction: Transaction, *, show: bool = False) -> Outcome:
         """The transaction on the tables as they are now."""
-        state = State(self.spark, self.known)
+        state = self.state()
         for name, seen in transaction.reads.items():
             if state.pin(name).version != seen:
                 raise ConflictError(

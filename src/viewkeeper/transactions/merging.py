@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from viewkeeper.engine.overlay import Overlay
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema, summed
 from viewkeeper.lake.sources import at, quoted
@@ -44,14 +44,22 @@ class MergeStep:
             matched = self._rows(own, "matched")
             alone = self._rows(own, "alone")
             missing = self._rows(own, "missing")
-        overlay = state.overlay(name)
         if matched is not None:
-            overlay = self._changed(overlay, self._once(matched), "matched")
-        if alone is not None:
-            overlay = self._changed(overlay, alone, "alone")
+            matched = self._once(matched)
+        changed = {"matched": matched, "alone": alone}
+        overlay = state.overlay(name)
+        # all that goes before anything comes: a row may become what another one was
+        for rows in changed.values():
+            if rows is not None:
+                overlay = overlay.deleted(fitted(self._part(rows, "o"), self.target))
+        for kind, rows in changed.items():
+            updates = [i for i, c in enumerate(self._clauses(kind)) if c.action == "update"]
+            if rows is not None and updates:
+                chosen = pc.is_in(rows.column(_CLAUSE), value_set=pa.array(updates, pa.int32()))
+                new = self._part(rows.filter(chosen), "n")
+                overlay = overlay.inserted(fitted(new, self.target))
         if missing is not None:
-            new = missing.select([f"n{i}" for i in range(len(self.target.fields))])
-            overlay = overlay.inserted(fitted(new, self.target))
+            overlay = overlay.inserted(fitted(self._part(missing, "n"), self.target))
         state.put(overlay)
 
     def analyse(self, spark: SparkSession) -> None:
@@ -120,7 +128,10 @@ class MergeStep:
             given = {n.lower(): n for n in self.schema.names}
             found = given.get(column.lower())
             return None if found is None else f"{s}.{quoted(found)}"
-        return next((e for n, e in c.values if n.lower() == column.lower()), None)
+        field = self.target.field(column)
+        return next(
+            (self.target.value(e, field) for n, e in c.values if n.lower() == column.lower()), None
+        )
 
     # ── what they come to ──
 
@@ -155,16 +166,9 @@ class MergeStep:
         taken = first.select(old).take(pa.array(places, pa.int64()))
         return taken.append_column(_CLAUSE, pa.array([0] * taken.num_rows, pa.int32()))
 
-    def _changed(self, overlay: Overlay, rows: pa.Table, kind: str) -> Overlay:
-        width = len(self.target.fields)
-        old = rows.select([f"o{i}" for i in range(width)])
-        overlay = overlay.deleted(fitted(old, self.target))
-        updates = {i for i, c in enumerate(self._clauses(kind)) if c.action == "update"}
-        mask = pa.array([c in updates for c in rows.column(_CLAUSE).to_pylist()], pa.bool_())
-        if updates:
-            new = rows.filter(mask).select([f"n{i}" for i in range(width)])
-            overlay = overlay.inserted(fitted(new, self.target))
-        return overlay
+    def _part(self, rows: pa.Table, which: str) -> pa.Table:
+        """The target's columns before ("o") or after ("n")."""
+        return rows.select([f"{which}{i}" for i in range(len(self.target.fields))])
 
 
 def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeStep:
@@ -178,8 +182,9 @@ def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeSte
                 text=text,
                 hint="Matched rows are updated or deleted, others inserted.",
             )
-        for name, _ in c.values or ():
-            into.field(name)
+        columns = [into.field(name).name for name, _ in c.values or ()]
+        if len(set(columns)) < len(columns):
+            raise StatementError("a column is set twice", text=text, hint="Set each column once.")
     if not s.clauses:
         raise StatementError("MERGE without a WHEN clause", text=text, hint="Add WHEN MATCHED ….")
     schema = asked(lambda: spark.sql(f"SELECT * FROM {s.source}").schema, text)

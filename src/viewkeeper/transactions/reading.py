@@ -6,7 +6,8 @@ the whole before, so what is found here is known to be well formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from sqlglot import TokenType, tokenize
@@ -90,6 +91,34 @@ def read_change(text: str) -> Statement:
     return _Reader(text, tokens).statement()
 
 
+def with_defaults(query: str, defaults: Sequence[str]) -> str:
+    """VALUES with DEFAULT written out; any other query as it is.
+
+    >>> with_defaults("VALUES (1, DEFAULT), (default, f(2, 3))", ["0", "'none'"])
+    "VALUES (1, 'none'), (0, f(2, 3))"
+    >>> with_defaults("SELECT default FROM t", ["0"])
+    'SELECT default FROM t'
+    """
+    reader = _Reader(query, tokenize(query, read="spark"))
+    if not reader.take("VALUES"):
+        return query
+    pieces, done, depth, place = [], 0, 0, 0
+    while not reader.done:
+        word = reader.word
+        alone = reader.word_at(reader.at - 1) in ("(", ",") and reader.word_at(reader.at + 1) in (
+            ")",
+            ",",
+        )
+        if word == "DEFAULT" and depth == 1 and alone and place < len(defaults):
+            token = reader.tokens[reader.at]
+            pieces += [query[done : token.start], defaults[place]]
+            done = token.end + 1
+        depth += (word in ("(", "[")) - (word in (")", "]"))
+        place = 0 if not depth else place + (word == "," and depth == 1)
+        reader.at += 1
+    return "".join([*pieces, query[done:]])
+
+
 class _Reader:
     def __init__(self, text: str, tokens: list[Any]) -> None:
         self.text = text
@@ -99,6 +128,11 @@ class _Reader:
         self.at = 0
 
     def statement(self) -> Statement:
+        if self.word == "WITH":
+            before = self.until(("INSERT",))
+            self.expect("INSERT")
+            found = self.insert()
+            return replace(found, query=f"{before} {found.query}")
         if self.take("INSERT"):
             return self.insert()
         if self.take("DELETE"):

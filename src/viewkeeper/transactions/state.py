@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.algebra.nodes import Query, Table
@@ -22,6 +24,7 @@ from viewkeeper.lake.sources import Source, at
 from viewkeeper.plan.prune import prune
 from viewkeeper.transactions.errors import StatementError, TooLargeError
 
+_DATA = "22"  # the class of SQLSTATEs for wrong values
 MOST_ROWS = 1_000_000  # of a statement, on the driver
 
 
@@ -48,18 +51,40 @@ def read_query(spark: SparkSession, query: str | DataFrame, text: str) -> Readin
         raise StatementError(
             f"the rows of this statement cannot be found: {definition.unsupported}",
             text=text,
-            hint="Compute them first, and give them to insert() as rows or a DataFrame.",
+            hint="Compute them first, and give insert() the rows: frame.toArrow().",
         )
     return Reading(definition, prune(simplify(definition.query)), text)
 
 
+@contextmanager
+def values_of(text: str) -> Iterator[None]:
+    """Spark's complaints about values (overflow, division by zero, text that is no number) are
+    ours about the statement."""
+    try:
+        yield
+    except PySparkException as error:
+        if not (error.getSqlState() or "").startswith(_DATA):
+            raise
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise StatementError(first, text=text, hint="Nothing was written.") from error
+
+
 class State:
-    """Pinned tables, and what a transaction did to them."""
+    """Pinned tables, and what a transaction did to them.
+
+    ``follow`` is asked before each query, with the names of the tables that it reads: immediate
+    views among them follow what was done so far.
+    """
 
     def __init__(
-        self, spark: SparkSession, known: dict[str, Source], pins: Mapping[str, Pin] | None = None
+        self,
+        spark: SparkSession,
+        known: dict[str, Source],
+        pins: Mapping[str, Pin] | None = None,
+        follow: Callable[[State, Collection[str]], None] | None = None,
     ) -> None:
         self.spark = spark
+        self.follow = follow
         self.vector = Vector(spark, known)
         self.pins: dict[str, Pin] = dict(pins or {})
         self.overlays: dict[str, Overlay] = {}
@@ -82,6 +107,11 @@ class State:
         """After a statement."""
         self.overlays[overlay.pin.source.name] = overlay
 
+    def undo(self, name: str) -> None:
+        """As if nothing had been done to a table."""
+        if name in self.pins:
+            self.overlays.pop(self.pins[name].source.name, None)
+
     @property
     def changed(self) -> dict[str, Overlay]:
         """The tables that do not stay as they are."""
@@ -89,7 +119,7 @@ class State:
 
     def rows(self, reading: Reading) -> pa.Table:
         """The rows of a query, in the state so far."""
-        with Runner(self.spark, most_rows=MOST_ROWS) as runner:
+        with values_of(reading.text), Runner(self.spark, most_rows=MOST_ROWS) as runner:
             query = self.bound(runner, reading)
             found = runner.compute(query).rows
         if found is None:
@@ -100,6 +130,8 @@ class State:
         """A query over the leaves of a runner, looked up as far as that is a gain."""
         places: dict[Table, Place] = {}
         names = reading.sources
+        if self.follow is not None and self.changed:
+            self.follow(self, names.values())
         for leaf in tables(reading.query):
             if leaf.name in names:
                 pin = self.pin(names[leaf.name])

@@ -24,7 +24,7 @@ from viewkeeper.records import InvalidQueryError
 from viewkeeper.transactions import reading
 from viewkeeper.transactions.errors import RowError, StatementError
 from viewkeeper.transactions.standins import stand_in
-from viewkeeper.transactions.state import Reading, State, read_query
+from viewkeeper.transactions.state import Reading, State, read_query, values_of
 from viewkeeper.transactions.targets import Target, cast, rows_from, selected
 
 Find = Callable[[str], Target]
@@ -117,10 +117,18 @@ def fitted(rows: pa.Table, into: Target) -> pa.Table:
 
 
 def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
-    """INSERT of what the user gave: rows, or a DataFrame, by the names of its columns."""
-    if not isinstance(given, DataFrame):
-        return InsertRows(into, rows_from(given, into))
-    items = _items(into, {into.field(c).name: quoted(c) for c in given.columns})
+    """INSERT of what the user gave: rows, or a DataFrame, by the names of its columns. Columns
+    without a value get their defaults."""
+    if isinstance(given, DataFrame):
+        named = {into.field(c).name: quoted(c) for c in given.columns}
+    else:
+        zone = str(spark.conf.get("spark.sql.session.timeZone"))
+        rows, columns = rows_from(given, into, zone)
+        if all(f.name in columns or into.default(f) == "NULL" for f in into.fields):
+            return InsertRows(into, rows)
+        given = spark.createDataFrame(rows, schema=into.pin.schema(into.columns))
+        named = {name: quoted(name) for name in columns}
+    items = _items(into, named)
     frame = given.selectExpr(*items)
     if is_local(given):
         return InsertRows(into, fitted(asked(frame.toArrow, "the DataFrame"), into))
@@ -146,8 +154,11 @@ def is_local(frame: DataFrame) -> bool:
 def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: str) -> Step:
     """INSERT INTO table [(columns)] query."""
     into = find(s.table)
-    given = asked(lambda: spark.sql(s.query).columns, text)
     columns = [into.field(c).name for c in s.columns] if s.columns is not None else into.columns
+    if len(set(columns)) < len(columns):
+        raise StatementError("a column is named twice", text=text, hint="Name each column once.")
+    query = reading.with_defaults(s.query, [into.default(into.field(c)) for c in columns])
+    given = asked(lambda: spark.sql(query).columns, text)
     if s.by_name:
         columns = [into.field(c).name for c in given]
     if len(given) != len(columns):
@@ -160,7 +171,7 @@ def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: 
         cast(places.get(f.name, into.default(f)), f) + f" AS {quoted(f.name)}" for f in into.fields
     ]
     names = selected(f"__c{i}" for i in range(len(given)))
-    sql = f"SELECT {', '.join(items)} FROM ({s.query}\n) AS `__q` ({names})"
+    sql = f"SELECT {', '.join(items)} FROM ({query}\n) AS `__q` ({names})"
     rows = asked(lambda: local_rows(spark, sql), text)
     if rows is not None:
         return InsertRows(into, fitted(rows, into))
@@ -186,7 +197,7 @@ def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -
     places = {f.name: i for i, f in enumerate(into.fields)}
     if len({f.name for f, _ in sets}) < len(sets):
         raise StatementError("a column is set twice", text=text, hint="Set each column once.")
-    items = [f"{cast(e, f)} AS `__set{i}`" for i, (f, e) in enumerate(sets)]
+    items = [f"{cast(into.value(e, f), f)} AS `__set{i}`" for i, (f, e) in enumerate(sets)]
     width = len(into.fields)
     places |= {f.name: width + i for i, (f, _) in enumerate(sets)}
     columns = ", ".join([selected(into.columns), *items])
@@ -206,11 +217,27 @@ def _over(
     with stand_in(spark, into) as name:
         try:
             sql = f"SELECT {columns} FROM {name} AS {alias}" + _where(s.where)
-            return read_query(spark, sql, text)
+            found = read_query(spark, sql, text)
+            if found.definition.volatile and s.where is not None:
+                chosen = spark.sql(f"SELECT 1 FROM {name} AS {alias}" + _where(s.where))
+                _check_deterministic(chosen, text)
+            return found
+        except StatementError:
+            raise
         except ViewKeeperError:  # said of the table itself, if it is so there too
             pass
     sql = f"SELECT {columns} FROM {_named(s.table, s.alias)}" + _where(s.where)
     return _read(spark, sql, text)
+
+
+def _check_deterministic(chosen: DataFrame, text: str) -> None:
+    """Of rows that are equal a condition must choose all or none, as for Spark itself."""
+    if not chosen._jdf.queryExecution().analyzed().deterministic():
+        raise StatementError(
+            "the condition is not deterministic",
+            text=text,
+            hint="Choose the rows first, and name them by their values.",
+        )
 
 
 def _last(name: str) -> str:
@@ -242,8 +269,11 @@ def _read(spark: SparkSession, sql: str, text: str) -> Reading:
 
 def asked(ask: Callable[[], Any], text: str) -> Any:
     """Spark's answer, with its complaints turned into ours."""
-    try:
-        return ask()
-    except (AnalysisException, ParseException) as error:
-        first = next((line for line in str(error).splitlines() if line.strip()), "")
-        raise StatementError(first, text=text, hint="Check the names and types in it.") from error
+    with values_of(text):
+        try:
+            return ask()
+        except (AnalysisException, ParseException) as error:
+            first = next((line for line in str(error).splitlines() if line.strip()), "")
+            raise StatementError(
+                first, text=text, hint="Check the names and types in it."
+            ) from error

@@ -16,15 +16,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from viewkeeper.engine import changes
-from viewkeeper.engine.runner import Runner
+from viewkeeper.engine import changes, program_changes
 from viewkeeper.errors import UnknownTableError, ViewKeeperError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT, repeated
 from viewkeeper.lake.errors import LostHistoryError
-from viewkeeper.lake.sources import Source, at, find, quoted, version
-from viewkeeper.plan.steps import store_leaf
-from viewkeeper.records import Record
+from viewkeeper.lake.sources import Source, find, quoted, version
+from viewkeeper.records import InvalidOptionError, Record
 from viewkeeper.transactions.manager import Host
 from viewkeeper.transactions.shelf import Shelf
 
@@ -33,6 +31,9 @@ class CallbackError(ViewKeeperError):
     """A callback of ``on_change`` raised; the views themselves are changed."""
 
     code = "CALLBACK_FAILED"
+
+
+Failures = list[tuple["Subscription", CallbackError]]
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Subscription:
     store: str = ""  # the store and its version up to which all was told
     version: int = -1
     active: bool = True
+    told: int = 0  # how many changes
 
     def cancel(self) -> None:
         """No more changes are told; the position of a name stays.
@@ -90,18 +92,28 @@ class Subscriptions:
         self.shelf = Shelf(host.spark(), host.home, "subscriptions")
         self._all: list[Subscription] = []
         self._busy = threading.Lock()
+        self._more = False  # somebody asked to deliver, and it is not done yet
 
     def add(self, record: Record, callback: Callback, name: str | None) -> Subscription:
         """Begins to tell; with a name, from where it ended, or else with the whole view."""
         made = Subscription(record.label, record.name, callback, name)
         kept = None if name is None else self.shelf.all().get(name)
         if kept is not None:
+            if kept.get("full_name", record.name) != record.name:
+                raise InvalidOptionError(
+                    f"the name {name!r} is that of a subscription to {kept['view']}",
+                    hint="Use another name: each has one place, in the changes of one view.",
+                )
             made.store, made.version = kept["store"], kept["version"]
         elif name is None:
             made.store = record.store
             made.version = version(self.host.spark(), find(self.host.spark(), record.store))
         self._all.append(made)
-        self.deliver()
+        _, failed = self._deliver_all()
+        for one, error in failed:  # others are told again at the next occasion
+            if one is made:
+                made.cancel()
+                raise error
         return made
 
     def forget(self, name: str) -> None:
@@ -110,46 +122,64 @@ class Subscriptions:
 
     def deliver(self) -> int:
         """Tells all that is new; how many changes these were. A callback that changes views is
-        told of it after it has returned."""
-        self._all = [s for s in self._all if s.active]
-        if not self._all or not self._busy.acquire(blocking=False):
-            return 0
-        try:
-            told, more = 0, True
-            while more:
-                before = told
-                for one in list(self._all):
-                    told += self._deliver(one)
-                more = told > before
-            return told
-        finally:
-            self._busy.release()
+        told of it after it has returned. If one raises, the others are told all the same."""
+        told, failed = self._deliver_all()
+        for _, error in failed:
+            raise error
+        return told
 
-    def _deliver(self, one: Subscription) -> int:
+    def _deliver_all(self) -> tuple[int, Failures]:
+        """One thread at a time tells, until there is nothing new; who comes meanwhile leaves the
+        rest to it."""
+        told = 0
+        failed: Failures = []
+        self._all = [s for s in self._all if s.active]
+        self._more = bool(self._all)
+        while self._more and self._busy.acquire(blocking=False):
+            try:
+                while self._more:
+                    self._more = False
+                    for one in list(self._all):
+                        if not any(one is other for other, _ in failed):
+                            told += self._deliver(one, failed)
+            finally:
+                self._busy.release()
+        return told, failed
+
+    def _deliver(self, one: Subscription, failed: Failures) -> int:
+        """Tells one of them; how many changes these were."""
+        before = one.told
+        try:
+            self._catch_up(one)
+        except CallbackError as error:
+            failed.append((one, error))
+        if one.told > before:  # the callback may have changed views
+            self._more = True
+        return one.told - before
+
+    def _catch_up(self, one: Subscription) -> None:
         record = self.host.records().get(one.full_name)
         if record is None or not one.active:
-            return 0
+            return
         spark = self.host.spark()
         try:
             store = find(spark, record.store)
         except UnknownTableError:
-            return 0
+            return
         now = version(spark, store)
         if one.store != record.store:  # never told, or the view was replaced
-            return self._tell(one, record, store, now, self._whole(record, store, now))
-        told = 0
+            self._tell(one, record, now, self._whole(record, store, now))
         while one.active and one.version < now:
+            reached = one.version + 1
             try:
-                change = self._change(record, store, one.version, one.version + 1)
+                change = self._change(record, store, one.version, reached)
             except LostHistoryError:
-                return told + self._tell(one, record, store, now, self._whole(record, store, now))
-            told += self._tell(one, record, store, one.version + 1, change)
-        return told
+                reached, change = now, self._whole(record, store, now)
+            self._tell(one, record, reached, change)
 
     def _tell(
-        self, one: Subscription, record: Record, store: Source, reached: int,
-        change: ViewChange | None,
-    ) -> int:  # fmt: skip
+        self, one: Subscription, record: Record, reached: int, change: ViewChange | None
+    ) -> None:
         if change is not None:
             try:
                 one.callback(change)
@@ -158,29 +188,32 @@ class Subscriptions:
                     f"the callback for {one.view} raised {type(error).__name__}: {error}",
                     hint="The views are changed. This change is told again at the next occasion.",
                 ) from error
+            one.told += 1
         one.store, one.version = record.store, reached
         if one.name is not None:
-            kept = {"view": one.view, "store": one.store, "version": one.version}
-            self.shelf.put(one.name, kept)
-        return int(change is not None)
+            kept = {"view": one.view, "full_name": one.full_name}
+            self.shelf.put(one.name, {**kept, "store": one.store, "version": one.version})
 
     def _whole(self, record: Record, store: Source, now: int) -> ViewChange:
         spark = self.host.spark()
-        shape = self.host.compiled(record).store
-        with jvm.with_settings(spark, record.settings) as own, Runner(own) as runner:
-            leaf = store_leaf(shape.columns)
-            runner.bind(leaf, at(runner.spark, store, now, list(shape.columns)))
-            frame = runner.frame(shape.visible(leaf))
-            names = [n for n, _ in record.columns]
-            rows = jvm.move_frame(spark, frame.toDF(*names))
+        with jvm.with_settings(spark, record.settings) as own:
+            if record.program:
+                rows = program_changes.whole(own, store, record.reader, now)
+            else:
+                rows = changes.whole(own, store, self.host.compiled(record).store, now)
+            rows = jvm.move_frame(spark, rows.toDF(*(n for n, _ in record.columns)))
         return ViewChange(record.label, now, rows.limit(0), rows, snapshot=True)
 
     def _change(self, record: Record, store: Source, old: int, new: int) -> ViewChange | None:
         """What one commit changed; None if nothing."""
         spark = self.host.spark()
-        shape = self.host.compiled(record).store
         with jvm.with_settings(spark, record.settings) as own:
-            frame = jvm.move_frame(spark, changes.between(own, store, shape, old, new))
+            if record.program:
+                frame = program_changes.between(own, store, record.reader, old, new)
+            else:
+                shape = self.host.compiled(record).store
+                frame = changes.between(own, store, shape, old, new)
+            frame = jvm.move_frame(spark, frame)
         names = [n for n, _ in record.columns]
         frame = frame.toDF(*names, WEIGHT)
         few = frame.limit(_MOST + 1).toArrow()

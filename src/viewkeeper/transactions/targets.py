@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructField
 
 from viewkeeper.engine.overlay import COME, COPIES, GONE, Overlay, writable
@@ -50,11 +51,15 @@ class Target:
         """What a column gets that a statement does not name, as SQL."""
         return str(field.metadata.get(_DEFAULT) or "NULL")
 
+    def value(self, text: str, field: StructField) -> str:
+        """What a statement sets a column to, as SQL; DEFAULT is a word, not an expression."""
+        return self.default(field) if text.strip().upper() == "DEFAULT" else text
 
-def target(name: str, pin: Pin, own: Iterable[str]) -> Target:
-    """A table, if a transaction may change it; ``own`` are viewkeeper's own tables."""
+
+def target(name: str, pin: Pin, *, own: bool = False) -> Target:
+    """A table, if a transaction may change it; viewkeeper's ``own`` it may not."""
     fields = tuple(pin.columns)
-    if pin.source.name in own:
+    if own:
         raise _refused(name, "it belongs to viewkeeper", "Change the tables that the view reads.")
     for f in fields:
         kind = f.metadata
@@ -80,8 +85,10 @@ def _refused(name: str, why: str, hint: str = "") -> UnsupportedTableError:
     )
 
 
-def rows_from(given: Any, into: Target) -> pa.Table:
-    """Rows that the user gave: tuples by position, dicts by name, or an Arrow or pandas table.
+def rows_from(given: Any, into: Target, zone: str = "UTC") -> tuple[pa.Table, set[str]]:
+    """Rows that the user gave, and the columns that they have values for: tuples by position; dicts
+    and Spark's rows by name; or an Arrow or pandas table, whose times without a zone are of
+    ``zone``, the session's. Other times without a zone are local, as in PySpark.
 
     Raises
     ------
@@ -91,43 +98,74 @@ def rows_from(given: Any, into: Target) -> pa.Table:
     schema = arrow_schema(list(into.fields))
     try:
         if isinstance(given, pa.Table):
-            return _by_name({n: given.column(n) for n in given.schema.names}, into, schema)
+            return _by_name({n: given.column(n) for n in given.schema.names}, into, schema, zone)
         if hasattr(given, "columns") and hasattr(given, "to_dict"):  # pandas
-            return rows_from(pa.Table.from_pandas(given, preserve_index=False), into)
-        listed = list(given)
+            return rows_from(pa.Table.from_pandas(given, preserve_index=False), into, zone)
+        listed = [_named(row) for row in given]
         if all(isinstance(row, Mapping) for row in listed):
-            names = {into.field(str(n)).name: n for row in listed for n in row}
-            missing = [f for f in into.fields if f.name not in names]
-            _no_default(missing, into)
-            columns = [
-                pa.array([row.get(names.get(f.name)) for row in listed], f.type) for f in schema
-            ]
+            spelled = {n: into.field(str(n)).name for n in {n for row in listed for n in row}}
+            listed = [{spelled[n]: v for n, v in row.items()} for row in listed]
+            names = set(spelled.values())
+            for f in into.fields:
+                some = f.name in names and not all(f.name in row for row in listed)
+                if some and into.default(f) != "NULL":
+                    raise _wrong(into, f"some of the rows have no {f.name}, which has a default")
+            columns = [[row.get(f.name) for row in listed] for f in schema]
         else:
+            names = set(into.columns)
             for row in listed:
                 if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
                     raise _wrong(into, f"{row!r} is not a row")
                 if len(row) != len(into.fields):
                     raise _wrong(into, f"{row!r} has {len(row)} values")
-            columns = [pa.array([row[i] for row in listed], f.type) for i, f in enumerate(schema)]
-        return pa.table(columns, schema=schema)
+            columns = [[row[i] for row in listed] for i in range(len(into.fields))]
+        arrays = [_array(values, f.type) for values, f in zip(columns, schema, strict=True)]
+        return pa.table(arrays, schema=schema), names
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _wrong(into, str(error).splitlines()[0]) from error
 
 
-def _by_name(given: Mapping[str, Any], into: Target, schema: pa.Schema) -> pa.Table:
+def _named(row: Any) -> Any:
+    """A row of Spark's as a dict, if it knows its columns.
+
+    >>> _named(Row(b=1, a=2)), _named(Row(1, 2)), _named((1, 2))
+    ({'b': 1, 'a': 2}, <Row(1, 2)>, (1, 2))
+    """
+    return row.asDict() if isinstance(row, Row) and hasattr(row, "__fields__") else row
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values as a column.
+
+    >>> _array([4.5], pa.int32())  # Arrow would take the 4
+    Traceback (most recent call last):
+    ValueError: 4.5 is not a whole number
+    """
+    if pa.types.is_integer(kind):
+        for v in values:
+            if isinstance(v, float) and not v.is_integer():
+                raise ValueError(f"{v!r} is not a whole number")
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        naive = [isinstance(v, datetime) and v.tzinfo is None for v in values]
+        values = [v.astimezone() if n else v for v, n in zip(values, naive, strict=True)]
+    return pa.array(values, kind)
+
+
+def _by_name(
+    given: Mapping[str, Any], into: Target, schema: pa.Schema, zone: str
+) -> tuple[pa.Table, set[str]]:
     named = {into.field(n).name: column for n, column in given.items()}
-    _no_default([f for f in into.fields if f.name not in named], into)
+    if len(named) < len(given):
+        raise _wrong(into, f"a column is there twice: {', '.join(given)}")
     rows = len(next(iter(named.values()))) if named else 0
+    for f in schema:
+        kind = named[f.name].type if f.name in named else f.type
+        if pa.types.is_timestamp(kind) and kind.tz is None and getattr(f.type, "tz", None):
+            named[f.name] = pc.assume_timezone(named[f.name], zone)
     columns = [
         named[f.name].cast(f.type) if f.name in named else pa.nulls(rows, f.type) for f in schema
     ]
-    return pa.table(columns, schema=schema)
-
-
-def _no_default(missing: list[StructField], into: Target) -> None:
-    for f in missing:
-        if into.default(f) != "NULL":
-            raise _wrong(into, f"no value for {f.name}, whose default only SQL knows")
+    return pa.table(columns, schema=schema), set(named)
 
 
 def _wrong(into: Target, why: str) -> RowError:

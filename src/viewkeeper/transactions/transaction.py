@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from viewkeeper.lake.errors import ConflictError, NotDeltaError
 from viewkeeper.lake.sources import Source
+from viewkeeper.records import Record
 from viewkeeper.transactions.errors import StatementError, TransactionError
 from viewkeeper.transactions.evaluation import Preview
+from viewkeeper.transactions.impact import StaleError
 from viewkeeper.transactions.merging import clauses_of, merge_step
 from viewkeeper.transactions.reading import Delete, Insert, Merge, Update, read_change
-from viewkeeper.transactions.state import State, read_query
+from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.steps import (
     Step,
     delete_step,
@@ -23,6 +27,8 @@ from viewkeeper.transactions.steps import (
     update_step,
 )
 from viewkeeper.transactions.targets import Target, target
+
+_TRIES = 30
 
 
 @dataclass(frozen=True)
@@ -61,11 +67,11 @@ class Committer(Protocol):
     @property
     def spark(self) -> SparkSession: ...
 
-    @property
-    def known(self) -> dict[str, Source]: ...
+    def owns(self, source: Source) -> bool: ...
 
-    @property
-    def own_tables(self) -> set[str]: ...
+    def state(self) -> State: ...
+
+    def catch_up(self, record: Record) -> None: ...
 
     def preview(self, transaction: Transaction) -> Preview: ...
 
@@ -101,9 +107,10 @@ class Transaction:
     # ── statements ──
 
     def insert(self, table: str, rows: Any) -> Transaction:
-        """Adds rows: tuples, dicts, an Arrow or pandas table, or a DataFrame.
+        """Adds rows: tuples, dicts, Spark's rows, an Arrow or pandas table, or a DataFrame.
 
-        SQL: ``INSERT INTO table …``. Tuples go by position, all others by the names of columns.
+        SQL: ``INSERT INTO table …``. Tuples go by position, all others by the names of columns;
+        a column that they do not have gets its default.
 
         Examples
         --------
@@ -216,16 +223,30 @@ class Transaction:
         self._check_open()
         text = query if len(query.split()) > 1 else f"SELECT * FROM {query}"
         found = read_query(self._spark, text, query)
-        state = self.state
-        for step in self.steps[self._run :]:
-            step.run(state)
-        self._run = len(self.steps)
-        for name in found.sources.values():
-            pin = state.pin(name)
-            self.reads[pin.source.name] = pin.version
         schema = found.definition.schema
-        rows = state.rows(found).rename_columns(schema.names)
+        rows = self._rows(found).rename_columns(schema.names)
         return self._spark.createDataFrame(rows, schema=schema)
+
+    def _rows(self, reading: Reading) -> pa.Table:
+        """The rows of a query in the state so far; its tables are noted as read."""
+        for _ in range(_TRIES):
+            try:
+                state = self.state
+                for step in self.steps[self._run :]:
+                    step.run(state)
+                    self._run += 1
+                rows = state.rows(reading)
+            except StaleError as stale:
+                self._committer.catch_up(stale.record)
+                self._state, self._run = None, 0
+                continue
+            for name in reading.sources.values():
+                pin = state.pin(name)
+                self.reads[pin.source.name] = pin.version
+            return rows
+        raise ConflictError(
+            "other writers changed the tables again and again", hint="Run the transaction again."
+        )
 
     def preview(self) -> Preview:
         """What would change in every table and immediate view, and what would become of every
@@ -287,7 +308,7 @@ class Transaction:
     def state(self) -> State:
         """The tables as the transaction saw them first, and what it did to them."""
         if self._state is None:
-            self._state = State(self._spark, self._committer.known)
+            self._state = self._committer.state()
         return self._state
 
     @property
@@ -296,9 +317,13 @@ class Transaction:
 
     def _find(self, name: str) -> Target:
         self._check_open()
-        pin = self.state.pin(name)
+        try:
+            pin = self.state.pin(name)
+        except NotDeltaError as error:
+            hint = "A transaction changes Delta tables; a view changes with those that it reads."
+            raise NotDeltaError(error.what, hint=hint) from error
         self.labels.setdefault(pin.source.name, name)
-        return target(name, pin, self._committer.own_tables)
+        return target(name, pin, own=self._committer.owns(pin.source))
 
     def _add(self, step: Step) -> Transaction:
         self._check_open()

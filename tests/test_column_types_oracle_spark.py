@@ -49,6 +49,7 @@ def check(keeper: vk.Keeper, views: dict[str, str]) -> dict[str, vk.RefreshRepor
     return reports
 
 
+@pytest.mark.slow  # eight views, refreshed three times
 def test_unusual_types(keeper: vk.Keeper) -> None:
     rows(keeper, 0, 12)
     views = {

@@ -182,10 +182,13 @@ def test_all_types_in_all_lanes(lake_spark: SparkSession, path: str) -> None:
         operation = lake_spark.sql(f"DESCRIBE HISTORY {source.name}").first()
         assert ("delta-rs" in operation["engineInfo"]) == (lane == "native")
     assert results[0] == results[1] == results[2] and sum(results[0].values()) == 2
-    floats = Patch(table.slice(0, 1), ["x", "g"])
-    stores.apply(lake_spark, source, floats, lane="native", app_id="v", txn=2, metadata={})
-    engine = lake_spark.sql(f"DESCRIBE HISTORY {source.name}").first()["engineInfo"]
-    assert "delta-rs" not in engine, "keys of a type that deltalake compares otherwise"
+    for txn, value in ((2, 9.0), (3, -0.0)):
+        x = pa.array([value])
+        place = table.schema.get_field_index("x")
+        floats = Patch(table.slice(0, 1).set_column(place, "x", x), ["x", "g"])
+        stores.apply(lake_spark, source, floats, lane="native", app_id="v", txn=txn, metadata={})
+        engine = lake_spark.sql(f"DESCRIBE HISTORY {source.name}").first()["engineInfo"]
+        assert ("delta-rs" in engine) == bool(value), "zero is what deltalake compares otherwise"
 
 
 def test_conflict_leaves_nothing(

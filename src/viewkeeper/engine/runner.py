@@ -7,6 +7,7 @@ happens in a copy of the user's session, so that neither names nor settings are 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ class Runner:
         self._usual = {key: self.spark.conf.get(key) for key in _TINY}
         self._tiny = False
         self._driver = self.spark.conf.get(DRIVER, "true") != "false"
-        self.most_given = MANY**2  # rows on the driver that Spark may be given
+        self.most_given = sys.maxsize  # rows on the driver that Spark may be given
 
     def __enter__(self) -> Runner:
         return self

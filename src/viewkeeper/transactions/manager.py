@@ -86,7 +86,10 @@ class Transactions:
 
     def begin(self) -> Transaction:
         """A new transaction; one at a time in each thread."""
-        if self._current() is not None:
+        current = self._current()
+        if current is not None and current.unused:
+            current.abort()
+        elif current is not None:
             raise TransactionError(
                 "a transaction is open already in this thread",
                 hint="End it first, or go on with it: transactions are not nested.",

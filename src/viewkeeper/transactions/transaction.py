@@ -102,7 +102,7 @@ class Transaction:
         self.report: CommitReport | None = None
         self._state: State | None = None
         self._run = 0
-        self._over = False
+        self._entered = self._over = False
 
     # ── statements ──
 
@@ -287,6 +287,7 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         self._check_open()
+        self._entered = True
         return self
 
     def __exit__(
@@ -303,6 +304,11 @@ class Transaction:
             self.commit()
 
     # ── inside ──
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing was done with it: no block was begun, no statement taken."""
+        return not (self._entered or self.steps or self.reads)
 
     @property
     def state(self) -> State:

@@ -72,9 +72,10 @@ class Journal:
     @property
     def exists(self) -> bool:
         """Is there one? Looking makes none."""
-        if self._source is None:
+        name = f"{self.home.schema}.{quoted(_TABLE)}"
+        if self._source is None and self.spark.catalog.tableExists(name):  # cheaper than an error
             with contextlib.suppress(UnknownTableError):
-                self._source = find(self.spark, f"{self.home.schema}.{quoted(_TABLE)}")
+                self._source = find(self.spark, name)
         return self._source is not None
 
     @property

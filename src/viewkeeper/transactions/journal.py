@@ -72,10 +72,11 @@ class Journal:
     @property
     def exists(self) -> bool:
         """Is there one? Looking makes none."""
-        name = f"{self.home.schema}.{quoted(_TABLE)}"
-        if self._source is None and self.spark.catalog.tableExists(name):  # cheaper than an error
-            with contextlib.suppress(UnknownTableError):
-                self._source = find(self.spark, name)
+        if self._source is None:
+            name = f"{self.home.schema}.{quoted(_TABLE)}"
+            if self.spark.catalog.tableExists(name):  # cheaper than an error
+                with contextlib.suppress(UnknownTableError):
+                    self._source = find(self.spark, name)
         return self._source is not None
 
     @property

@@ -47,6 +47,8 @@ class Point(NamedTuple):
 POINTS = {
     "refresh_before_commit": Point("refresh", "before", "lake.stores:apply", "old"),
     "refresh_while_writing": Point("refresh", "file", "", "any"),
+    "refresh_files_written": Point("refresh", "before", "lake.log:commit", "old"),
+    "refresh_linked": Point("refresh", "after", "lake.log:commit", "new"),
     "refresh_after_commit": Point("refresh", "after", "lake.stores:apply", "new"),
     "full_before_write": Point("full", "before", "lake.stores:rewrite", "old"),
     "full_before_commit": Point("full", "after", "lake.jvm:items", "old"),  # the files are there

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from scenario import Bag, ScenarioError, alike, bag
 
@@ -44,14 +48,32 @@ def local_table(spark: Any, copy: Any, table: str) -> Any:
     schema = spark.table(table).schema
     try:
         found = DeltaTable(find(spark, table).local_path)
-        if found.protocol().reader_features or "delta.columnMapping.mode" in (
-            found.metadata().configuration
-        ):
-            raise ValueError("deletion vectors, column mapping")
-        rows = found.to_pyarrow_table(columns=schema.names).cast(arrow_schema(schema.fields))
+        if "delta.columnMapping.mode" in found.metadata().configuration:
+            raise ValueError("column mapping")
+        if found.protocol().reader_features:
+            rows = _unhidden(found, schema.names)
+        else:
+            rows = found.to_pyarrow_table(columns=schema.names)
+        rows = rows.cast(arrow_schema(schema.fields))
     except Exception:  # also types that deltalake has not, and views
         rows = spark.table(table).toArrow()
     return copy.createDataFrame(rows, schema=schema)
+
+
+def _unhidden(table: Any, names: list[str]) -> pa.Table:
+    """The rows of a table that deletion vectors leave, by deltalake's reading of these."""
+    kept = {}
+    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+        for file, mask in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+            kept[unquote(urlsplit(file).path)] = mask
+    pieces = []
+    for file in table.file_uris():
+        path = unquote(urlsplit(file).path)
+        rows = pq.read_table(path, columns=names, partitioning=None)
+        mask = kept.get(path, [])
+        there = mask[: rows.num_rows] + [True] * (rows.num_rows - len(mask))
+        pieces.append(rows.filter(pa.array(there, pa.bool_())))
+    return pa.concat_tables(pieces)
 
 
 def check_rows(name: str, have: Bag, want: Bag, where: str) -> None:

@@ -40,7 +40,7 @@ def opened(keeper: vk.Keeper, value: int) -> int:
     source = sources.find(keeper.spark, "adv.f")
     found = lookup.files(source, sources.version(keeper.spark, source))
     assert found is not None
-    return int(lookup._files_with(found, {"k": pa.array([value], pa.int64())}).num_rows)
+    return int(lookup.files_with(found, {"k": pa.array([value], pa.int64())}).num_rows)
 
 
 def test_advice_is_given_and_followed(

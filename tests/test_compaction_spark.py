@@ -109,4 +109,4 @@ def test_a_refresh_meets_a_compaction(
     assert called[0] >= 4 and done == 5
     assert stores.last_metadata(spark, source) == (5, {"n": 4})
     rows = bag(spark.table(source.name))
-    assert rows == {(0,): 1, (1,): 1, (7,): 4 if lane == "append" else 3}
+    assert rows == {(0,): 1, (1,): 1, (7,): 4 if lane == "append" else 1}

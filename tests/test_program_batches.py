@@ -19,7 +19,7 @@ from viewkeeper.engine.program_place import build, difference_sql, follow, patch
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import stores, tips
 from viewkeeper.lake.sources import Source
-from viewkeeper.lake.stores import OP, PROPERTIES, Patch
+from viewkeeper.lake.stores import OP, PROPERTIES, WHOLE_FILES, Patch
 from viewkeeper.recursive import CycleError
 from viewkeeper.recursive.layout import TAG
 from viewkeeper.recursive.task import Task
@@ -52,7 +52,9 @@ class Kept:
         desk = self.desk([], None)
         rows = desk.result(whole_sql(self.task, desk, build(self.task, desk)))
         by = [TAG] if self.task.layout.tagged else None
-        write_deltalake(self.store, rows, partition_by=by, configuration=dict(PROPERTIES))
+        write_deltalake(
+            self.store, rows, partition_by=by, configuration={**PROPERTIES, **WHOLE_FILES}
+        )
         desk.close()
 
     def write(self, rows: list[tuple[Any, Any]]) -> None:

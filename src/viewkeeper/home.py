@@ -69,7 +69,13 @@ class Home:
                     *(f"CAST(NULL AS {t}) AS {n}" for n, t in pairs)
                 )
                 try:
-                    made = stores.create(self.spark, full, empty, metadata={"table": name})
+                    made = stores.create(
+                        self.spark,
+                        full,
+                        empty,
+                        metadata={"table": name},
+                        properties=stores.WHOLE_FILES,
+                    )
                 except ConflictError:  # another process made it
                     made = find(self.spark, full)
                 self._tables[name] = made

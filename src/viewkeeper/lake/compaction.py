@@ -6,41 +6,32 @@ written again a few times in its life, not at each refresh. The commit says ``da
 dependants, change feeds and our own metadata pass over it. Nothing is deleted from the disk:
 earlier versions stay readable until somebody vacuums.
 
-deltalake rewrites the files, but its own commit must not be used: it lets two compactions of the
-same files both succeed, and every row is there twice (seen with 1.6). So it works in a folder
-aside, on links to the log and to the small files, and its commit is linked into the log under the
-number after the version it was made for: that fails if another commit is there.
+deltalake's own compaction must not be used: it lets two compactions of the same files both succeed,
+and every row is there twice (seen with 1.6). Ours commits under the number after the version it was
+made for, and fails if another commit is there. Rows that are hidden by deletion vectors are left
+out.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import re
-import shutil
-import time
-import uuid
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 from delta.tables import DeltaTable as SparkDeltaTable
-from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeeper.lake import arrow, history, jvm, lanes, lookup
-from viewkeeper.lake.sources import Source, version
+from viewkeeper.lake import arrow, history, jvm, lanes, log, lookup, patching, written
+from viewkeeper.lake.history import Action
+from viewkeeper.lake.sources import Source, quoted, version
 
 MANY = 24  # files of a level, before they are put together
 LEVELS = (4 * 2**20, 32 * 2**20, 256 * 2**20)  # bytes
-_MOST_NATIVE = 256 * 2**20  # bytes to rewrite; more are Spark's
+_MOST_NATIVE = 64 * 2**20  # bytes to rewrite on the driver; more are Spark's
 _LOOK_EVERY = 16  # versions, where only a Spark job can tell the sizes
-_ROOM = "_compaction_"
-_FORGOTTEN = 3600  # seconds after which a room was left by a process that died
-_LOG_FILE = re.compile(r"(\d{20})\.(json|checkpoint(\.\d+\.\d+)?\.parquet)")
-_QUIET = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _LOG = logging.getLogger(__name__)
 
 
@@ -86,10 +77,13 @@ def compact(spark: SparkSession, source: Source) -> int:
         sizes = [int(size) for size in found.actions.column("size_bytes").to_pylist()]
         level = due(sizes)
         if level is None:
-            return 0
+            return _purge(spark, source, found)
         native = sum(size for size in sizes if size < level) <= _MOST_NATIVE
-        if native and lanes.can_write(spark, source) and _todays(found, level):
-            return _aside(found, now, level)
+        if native and lanes.can_write(spark, source) and _is_plain(source):
+            try:
+                return rewritten(found, now, level)
+            except arrow.UnusualError:
+                pass
         return _by_spark(spark, source, level)
     except (OSError, DeltaError, PySparkException) as error:
         if not lanes.is_conflict(error):
@@ -101,12 +95,26 @@ def compact(spark: SparkSession, source: Source) -> int:
         return 0
 
 
+def _is_plain(source: Source) -> bool:
+    return patching.can_commit(lanes.open_native(source))
+
+
 def _look(spark: SparkSession, source: Source) -> int:
     """The same where only Spark can see the files."""
     taken = jvm.newest(spark, source.location)
     rows = DataFrame(taken.allFiles().toDF(), spark).select("size").toArrow()
     level = due(rows.column(0).to_pylist())
     return 0 if level is None else _by_spark(spark, source, level)
+
+
+def _purge(spark: SparkSession, source: Source, found: lookup.Files) -> int:
+    """Writes large files again of which most rows are hidden; smaller ones are when they change."""
+    large = [p for p, kept in found.kept.items() if 2 * kept.sum() < len(kept)]
+    if not any(os.path.getsize(p) > _MOST_NATIVE for p in large):
+        return 0
+    name = f"delta.{quoted(source.location)}"
+    row = spark.sql(f"REORG TABLE {name} APPLY (PURGE)").first()
+    return 0 if row is None else int(row["metrics"]["numFilesRemoved"])
 
 
 def _by_spark(spark: SparkSession, source: Source, level: int) -> int:
@@ -118,84 +126,61 @@ def _by_spark(spark: SparkSession, source: Source, level: int) -> int:
     return 0 if row is None else int(row["metrics"]["numFilesRemoved"])
 
 
-# ── by deltalake, aside ──────────────────────────────────────────────────────────────────────────
+# ── on the driver ────────────────────────────────────────────────────────────────────────────────
 
 
-def _aside(found: lookup.Files, now: int, level: int) -> int:
-    folder = Path(found.folder)
-    _clean(folder)
-    room = folder / f"{_ROOM}{uuid.uuid4().hex}"
-    try:
-        _furnish(room, found, now, level)
-        table = DeltaTable(str(room))
-        if table.version() != now:
-            return 0  # the log is being cleaned or checkpointed
-        table.optimize.compact(
-            target_size=level, max_concurrent_tasks=1, post_commithook_properties=_QUIET
-        )
-        return _publish(room, folder, now + 1)
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+def rewritten(found: lookup.Files, now: int, level: int) -> int:
+    """Puts the files below a size together; how many there were.
 
-
-def _todays(found: lookup.Files, level: int) -> bool:
-    """Whether no file has the dates of another calendar; deltalake would not know it."""
-    marks = [pq.read_metadata(path).metadata or {} for path in _small(found, level).values()]
-    return not any(mark in one for one in marks for mark in arrow.LEGACY)
-
-
-def _small(found: lookup.Files, level: int) -> dict[str, str]:
-    """The files that may be rewritten: the path in the log, and the path on the disk."""
-    columns = (found.actions.column(c).to_pylist() for c in ("path", "size_bytes"))
-    return {
-        path: history.file_path(found.folder, {"path": path})
-        for path, size in zip(*columns, strict=True)
-        if size <= level
-    }
-
-
-def _furnish(room: Path, found: lookup.Files, now: int, level: int) -> None:
-    """Links to the log up to a version and to the files that may be rewritten."""
-    (room / "_delta_log").mkdir(parents=True)
-    with os.scandir(Path(found.folder) / "_delta_log") as entries:
-        for entry in entries:
-            name = _LOG_FILE.fullmatch(entry.name)
-            if (name and int(name[1]) <= now) or entry.name == "_last_checkpoint":
-                os.link(entry.path, room / "_delta_log" / entry.name)
-    for path, file in _small(found, level).items():
-        place = Path(history.file_path(str(room), {"path": path}))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        os.link(file, place)
-
-
-def _publish(room: Path, folder: Path, new: int) -> int:
-    """The new files, and then the commit, which must be the first of its number."""
-    commit = f"_delta_log/{new:020d}.json"
-    try:
-        done = history.parse(new, (room / commit).read_text(encoding="utf-8"))
-    except FileNotFoundError:  # nothing to do
+    Raises
+    ------
+    UnusualError
+        When only Spark can do it; nothing was done.
+    """
+    fields = [f for name, f in found.fields.items() if name not in found.partitions]
+    schema = arrow.arrow_schema(fields)
+    actions: list[Action] = []
+    gone = 0
+    for adds in _together(log.files(found.folder, now).values(), level):
+        rows = pa.concat_tables([_rows(found, add, schema) for add in adds])
+        actions += [written.removed(add, change=False) for add in adds]
+        if rows.num_rows:
+            values = adds[0]["partitionValues"]
+            actions.append(written.data_file(found.folder, rows, values, change=False))
+        gone += len(adds)
+    if not actions:
         return 0
-    assert not any(a["dataChange"] for a in (*done.adds, *done.removes)), "rows do not change"
-    moved = []
-    for add in done.adds:
-        place = Path(history.file_path(str(folder), add))
-        os.link(history.file_path(str(room), add), place)
-        moved.append(place)
     try:
-        os.link(room / commit, folder / commit)
-    except OSError as error:
-        for place in moved:
-            place.unlink(missing_ok=True)
-        if isinstance(error, FileExistsError):
-            return 0  # another commit came first
+        log.commit(found.folder, now + 1, {"operation": "OPTIMIZE"}, actions)
+    except log.TakenError:
+        patching.discard(found.folder, actions)
+        return 0
+    except arrow.UnusualError:
+        patching.discard(found.folder, actions)
         raise
-    return len(done.removes)
+    return gone
 
 
-def _clean(folder: Path) -> None:
-    """Rooms of processes that died."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            ours = entry.name.startswith(_ROOM)
-            if ours and time.time() - entry.stat().st_mtime > _FORGOTTEN:
-                shutil.rmtree(entry.path, ignore_errors=True)
+def _together(adds: Iterable[Action], level: int) -> Iterator[list[Action]]:
+    """Files that are to become one: small ones of one partition, in sum not above the level."""
+    by_values: dict[str, list[Action]] = {}
+    for add in adds:
+        if add["size"] < level:
+            by_values.setdefault(str(add["partitionValues"]), []).append(add)
+    for small in by_values.values():
+        bin_: list[Action] = []
+        for add in small:
+            if bin_ and sum(a["size"] for a in bin_) + add["size"] > level:
+                if len(bin_) > 1:
+                    yield bin_
+                bin_ = []
+            bin_.append(add)
+        if len(bin_) > 1:
+            yield bin_
+
+
+def _rows(found: lookup.Files, add: Action, schema: pa.Schema) -> pa.Table:
+    path = history.file_path(found.folder, add)
+    if not lookup.is_usual(path):
+        raise arrow.UnusualError("another calendar")
+    return patching.remaining(path, patching.hidden_rows(found, path), schema)

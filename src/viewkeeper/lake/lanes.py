@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from viewkeeper.lake import arrow, history, jvm, tips
+from viewkeeper.lake import arrow, history, jvm, lookup, patching, tips
+from viewkeeper.lake.arrow import UnusualError
+from viewkeeper.lake.log import TakenError
 from viewkeeper.lake.sources import Source, quoted, struct, tip, version
 
 OP = "__op"
@@ -70,6 +73,11 @@ class Stamp:
         return stamp_text(self.metadata)
 
     @property
+    def action(self) -> dict[str, Any]:
+        """The transaction as the log has it."""
+        return {"appId": self.app_id, "version": self.txn, "lastUpdated": int(time.time() * 1000)}
+
+    @property
     def properties(self) -> CommitProperties:
         """The same for deltalake; a commit that comes second fails instead of trying again."""
         return CommitProperties(
@@ -104,7 +112,7 @@ def read_stamp(text: str | None) -> dict[str, Any] | None:
 
 def is_conflict(error: BaseException) -> bool:
     """Whether another commit came first."""
-    return isinstance(error, CommitFailedError) or jvm.is_conflict(error)
+    return isinstance(error, (CommitFailedError, TakenError)) or jvm.is_conflict(error)
 
 
 def _came_second(spark: SparkSession, source: Source, before: int, error: BaseException) -> bool:
@@ -197,7 +205,8 @@ def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
 
 
 def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
-    """MERGE by deltalake, for few rows; by Spark where deltalake cannot."""
+    """Without Spark, for few rows: by hiding the old ones where the table allows that, else MERGE
+    by deltalake; by Spark where neither can."""
     fields = _native_fields(spark, source)
     rows = patch.rows
     if fields is None or not isinstance(rows, pa.Table):
@@ -209,6 +218,8 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     table = open_native(source, patch.base)
     if _has(table, stamp):
         return version_of(spark, source, stamp)
+    if _hides_rows(table):
+        return _hidden(spark, source, table, patch, stamp, fields)
     before = table.version()
     try:
         data = _fitted(rows, fields).append_column(OP, rows.column(OP).cast(pa.string()))
@@ -231,6 +242,37 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     if not _has(open_native(source), stamp):
         return touch(spark, source, patch, stamp)  # no row matched: deltalake made no commit
     return version_of(spark, source, stamp)
+
+
+def _hides_rows(table: DeltaTable) -> bool:
+    return bool(table.metadata().configuration.get("delta.enableDeletionVectors") == "true")
+
+
+def _hidden(
+    spark: SparkSession,
+    source: Source,
+    table: DeltaTable,
+    patch: Patch,
+    stamp: Stamp,
+    fields: list[StructField],
+) -> int:
+    """The patch by deletion vectors."""
+    before = table.version()
+    found = lookup.files(source, before)
+    if found is None or not patching.can_patch(table):
+        return merge(spark, source, patch, stamp)
+    feed = table.metadata().configuration.get("delta.enableChangeDataFeed") == "true"
+    ops = patch.rows.column(OP)
+    try:
+        rows = _fitted(patch.rows, fields)
+        sought = rows.filter(pc.not_equal(ops, "I"))
+        come = rows.filter(pc.not_equal(ops, "D"))
+        patching.patched(
+            found, before, sought, patch.keys, come, stamp.action, stamp.text, feed=feed
+        )
+    except (pa.ArrowException, UnusualError):
+        return merge(spark, source, patch, stamp)
+    return int(before) + 1
 
 
 def merge(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
@@ -368,10 +410,8 @@ def _native_fields(spark: SparkSession, source: Source) -> list[StructField] | N
     metadata = tip(spark, source).metadata
     config = metadata.get("configuration") or {}
     fields: list[StructField] = StructType.fromJson(json.loads(metadata["schemaString"])).fields
-    if (
-        config.get("delta.enableDeletionVectors", "false") == "false"
-        and config.get("delta.columnMapping.mode", "none") == "none"
-        and not any(mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN)
+    if config.get("delta.columnMapping.mode", "none") == "none" and not any(
+        mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN
     ):
         return fields
     return None

@@ -78,6 +78,12 @@ def can_seek(field: StructField) -> bool:
     return field.dataType.typeName() in _SOUGHT and "collate" not in field.dataType.simpleString()
 
 
+def can_read(field: StructField) -> bool:
+    """Whether DuckDB reads values of a column from Parquet as Spark does."""
+    kind = field.dataType
+    return kind.typeName() in _READ and "collate" not in kind.simpleString()
+
+
 def files(source: Source, version: int) -> Files | None:
     """The files of a local table, None where only Spark can read them."""
     path = source.local_path
@@ -136,17 +142,16 @@ def read(
         When only Spark can read the rows.
     """
     fields = [found.fields[c] for c in columns]
-    kinds = [f.dataType for f in fields]
-    if any(k.typeName() not in _READ or "collate" in k.simpleString() for k in kinds):
+    if not all(can_read(f) for f in fields):
         raise UnusualError("a type that is left to Spark")
     stored = [c for c in columns if c not in found.partitions]
     if not stored:
         raise UnusualError("no column that the files hold")
     target = arrow.arrow_schema(fields)
-    actions = _files_with(found, wanted)
+    actions = files_with(found, wanted)
     if not actions.num_rows or any(len(v) == 0 for v in wanted.values()):
         return target.empty_table()
-    paths = [history.file_path(found.folder, {"path": p}) for p in _list(actions, "path")]
+    paths = paths_of(found, actions)
     if not all(is_usual(p) for p in paths):
         raise UnusualError("another calendar")
     sought = {c: v for c, v in wanted.items() if c not in found.partitions}
@@ -170,8 +175,11 @@ def read(
         raise UnusualError(str(error)) from error
 
 
-def scan_text(found: Files, columns: Sequence[str], names: Sequence[str]) -> str:
-    """A query of DuckDB's for all rows of a table: some columns, under other names.
+def scan_text(
+    found: Files, columns: Sequence[str], names: Sequence[str], hidden: str = "hidden"
+) -> str:
+    """A query of DuckDB's for all rows of a table: some columns, under other names; ``hidden`` is
+    what it calls the table of ``hidden_places``.
 
     Raises
     ------
@@ -181,15 +189,22 @@ def scan_text(found: Files, columns: Sequence[str], names: Sequence[str]) -> str
     kinds = [found.fields[c].dataType for c in columns]
     if any(k.typeName() not in _SCANNED or "collate" in k.simpleString() for k in kinds):
         raise UnusualError("a type that is left to Spark")
-    paths = [history.file_path(found.folder, {"path": p}) for p in _list(found.actions, "path")]
-    if set(columns) & set(found.partitions) or any(p in found.kept for p in paths):
-        raise UnusualError("columns that the files do not hold, or rows that they have too many")
+    paths = paths_of(found, found.actions)
+    if set(columns) & set(found.partitions):
+        raise UnusualError("columns that the files do not hold")
     if not paths or not columns or not all(is_usual(p) for p in paths):
         raise UnusualError("no rows, no columns, or another calendar")
+    items = [f"t.{quoted(c)} AS {quoted(n)}" for c, n in zip(columns, names, strict=True)]
+    masked = any(p in found.kept for p in paths)
+    if masked and any(name.lower() in (FILE, ROW) for name in found.fields):
+        raise UnusualError("a column has a name that DuckDB uses")
     listed = ", ".join("'" + p.replace("'", "''") + "'" for p in paths)
-    items = (f"{_quoted(c)} AS {_quoted(n)}" for c, n in zip(columns, names, strict=True))
     options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
-    return f"SELECT {', '.join(items)} FROM read_parquet([{listed}], {options})"
+    options += ", filename = true, file_row_number = true" if masked else ""
+    text = f"SELECT {', '.join(items)} FROM read_parquet([{listed}], {options}) t"
+    if masked:
+        text += f" ANTI JOIN {quoted(hidden)} h ON t.{FILE} = h.{FILE} AND t.{ROW} = h.{ROW}"
+    return text
 
 
 def _query(
@@ -204,11 +219,11 @@ def _query(
     try:
         for i, (name, values) in enumerate(wanted.items()):
             duck.register(f"wanted{i}", pa.table({"v": values.drop_null()}))
-            condition = f"{_quoted(name)} IN (SELECT v FROM wanted{i})"
+            condition = f"{quoted(name)} IN (SELECT v FROM wanted{i})"
             if values.null_count:
-                condition = f"({condition} OR {_quoted(name)} IS NULL)"
+                condition = f"({condition} OR {quoted(name)} IS NULL)"
             conditions.append(condition)
-        names = ", ".join(_quoted(c) for c in [*columns, *extra])
+        names = ", ".join(quoted(c) for c in [*columns, *extra])
         options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
         options += f", filename = {FILE in extra}, file_row_number = {ROW in extra}"
         text = f"SELECT {names} FROM read_parquet($1, {options})"
@@ -221,6 +236,11 @@ def _query(
     finally:
         for i in range(len(wanted)):
             duck.unregister(f"wanted{i}")
+
+
+def paths_of(found: Files, actions: pa.Table) -> list[str]:
+    """Where some files of a table are."""
+    return [history.file_path(found.folder, {"path": p}) for p in _list(actions, "path")]
 
 
 def _list(table: pa.Table, name: str) -> list[Any]:
@@ -241,7 +261,7 @@ def connection() -> Any:
     return _LOCAL.duck
 
 
-def _files_with(found: Files, wanted: Mapping[str, pa.Array]) -> pa.Table:
+def files_with(found: Files, wanted: Mapping[str, pa.Array]) -> pa.Table:
     """The files that may have wanted values, by their partition and by the log's statistics."""
     actions = found.actions
     for name, values in wanted.items():
@@ -279,5 +299,10 @@ def is_usual(path: str) -> bool:
     return not any(mark in marks for mark in arrow.LEGACY)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name in the double quotes of DuckDB's SQL.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
     return '"' + name.replace('"', '""') + '"'

@@ -20,17 +20,19 @@ __all__ = [
 
 Lane = Literal["append", "native", "merge", "overwrite", "touch"]
 
-# What every store has: dependants read the feed; deltalake cannot write deletion vectors; no
-# commit of another process slips under one of ours.
+# What every store has: dependants read the feed; old rows are hidden rather than their files
+# written again; no commit of another process slips under one of ours.
 PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
-    "delta.enableDeletionVectors": "false",
+    "delta.enableDeletionVectors": "true",
     "delta.isolationLevel": "Serializable",
 }
 # Delta allows these in a column's name only when it maps names. It then refuses CREATE TABLE AS
 # SELECT with a change feed, and deltalake cannot write it: dependants compare files, Spark merges.
 _ODD = set(" ,;{}()\n\t=")
 _ODD_NAMES = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "false"}
+# What tables have that are read whole, by deltalake among others.
+WHOLE_FILES: Mapping[str, str] = {"delta.enableDeletionVectors": "false"}
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 

@@ -316,3 +316,25 @@ def test_a_sum_that_overflows_silently(keeper: vk.Keeper) -> None:
         keeper.drop_view("shop.sums")
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_rows_that_a_query_cannot_take(keeper: vk.Keeper) -> None:
+    """A value that the query fails on is told by our error, and the view is as it was before."""
+    spark, query = keeper.spark, "SELECT b, 10 / a AS q FROM shop.divided"
+    spark.sql(f"CREATE TABLE shop.divided (a INT, b STRING) {FEED}")
+    spark.sql("INSERT INTO shop.divided VALUES (2, 'x')")
+    keeper.create_view("shop.quotients", query)
+    before = bag(spark.table("shop.quotients"))
+    spark.sql("INSERT INTO shop.divided VALUES (0, 'y')")
+    with pytest.raises(ViewKeeperError, match="DIVIDE_BY_ZERO") as refused:
+        keeper.refresh("shop.quotients")
+    assert refused.value.code == "QUERY_FAILED"
+    assert bag(spark.table("shop.quotients")) == before
+    with pytest.raises(ViewKeeperError, match="DIVIDE_BY_ZERO") as unmade:
+        keeper.create_view("shop.others", query)
+    assert unmade.value.code == "QUERY_FAILED"
+    assert "shop.others" not in keeper.views() and not spark.catalog.tableExists("shop.others")
+    spark.sql("DELETE FROM shop.divided WHERE a = 0")
+    keeper.refresh("shop.quotients")
+    same(keeper, "shop.quotients", query)
+    keeper.drop_view("shop.quotients")

@@ -18,6 +18,7 @@ from viewkeeper.closures import Asked
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import reads
 from viewkeeper.engine import programs
+from viewkeeper.engine.failures import computing
 from viewkeeper.engine.refresh import build_frame, learn_build, source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Vector
@@ -208,13 +209,16 @@ def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
     metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
     metadata["names"] = compiled.names
     metadata["timing"] = Timing().as_dict()
-    with Runner(spark) as runner:
-        tag = None
-        if record.program:
+    with Runner(spark) as runner, computing(record.label, "Nothing was made."):
+        tag, properties = None, None
+        if record.program:  # programs read whole tables
             frame, tag = programs.first_rows(runner, record, compiled, pins)
+            properties = stores.WHOLE_FILES
         else:
             frame = build_frame(runner, compiled, pins, record.sql)
-        made = stores.create(spark, record.store, frame, metadata=metadata, partition=tag)
+        made = stores.create(
+            spark, record.store, frame, metadata=metadata, properties=properties, partition=tag
+        )
     seconds = (datetime.datetime.now() - start).total_seconds()
     if not record.program:
         learn_build(record, pins, seconds)

@@ -29,6 +29,12 @@ class InvalidQueryError(ViewKeeperError):
     code = "INVALID_QUERY"
 
 
+class QueryFailedError(ViewKeeperError):
+    """A query that Spark analyses and cannot compute from the rows that there are."""
+
+    code = "QUERY_FAILED"
+
+
 class InvalidOptionError(ViewKeeperError):
     """An option with a value it does not have."""
 

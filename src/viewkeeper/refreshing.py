@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine import programs
+from viewkeeper.engine.failures import computing
 from viewkeeper.engine.order import SkippedError, in_order
 from viewkeeper.engine.refresh import refresh
 from viewkeeper.engine.vector import Vector
@@ -81,7 +82,10 @@ def _refresh(
     if insist is None and record.refresh in ("full", "incremental"):
         insist = record.refresh
     ways = programs.WAYS if record.program else None
-    with jvm.with_settings(views.spark, record.settings) as spark:
+    with (
+        jvm.with_settings(views.spark, record.settings) as spark,
+        computing(record.label, "The view is as it was before."),
+    ):
         return refresh(spark, record, compiled, vector, insist, ways)
 
 

@@ -16,7 +16,7 @@ from viewkeeper.algebra.scalars import Col, Opaque
 from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.engine import duck
 from viewkeeper.engine.sure_text import UnsureError, arithmetic
-from viewkeeper.plan.bags import BagStore
+from viewkeeper.plan.bags import BagStore, repeated
 from viewkeeper.plan.present import signed_change
 
 
@@ -43,6 +43,20 @@ def test_random_queries_agree(seeds: range) -> None:
         have = Counter(tuple(row.values()) for row in _rows(found))
         assert have == want, f"seed {seed}: {q}"
     assert sure > len(seeds) // 3
+
+
+def test_rows_repeated_by_a_count_agree() -> None:
+    """A view over a view stored with counts: each row as often as its counts say."""
+    store = al.table("store", ["a", "b", "__count"])
+    q = repeated(store, ("a", "b"))
+    rows = pa.table({"a": [1, 1, 2, None], "b": [5, 5, None, 7], "__count": [1, 2, 1, 3]})
+    kinds = (pa.int64(), pa.int64(), pa.int64())
+    found = duck.run(q, {store: rows}, {store: kinds})
+    have = Counter(tuple(row.values()) for row in _rows(found))
+    assert have == {(1, 5): 3, (2, None): 1, (None, 7): 3}
+    grouped = q.group_by(["a"], {"n": "count(*)"})
+    found = duck.run(grouped, {store: rows}, {store: kinds})
+    assert {tuple(r.values()) for r in _rows(found)} == {(1, 3), (2, 1), (None, 3)}
 
 
 def _rows(table: pa.Table) -> list[dict[str, object]]:

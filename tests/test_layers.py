@@ -17,6 +17,7 @@ LAYERS = [
     "algebra.pool",
     "algebra.lexer",
     "algebra.scalars",
+    "algebra.repeats",
     "algebra.orders",
     "algebra.scope",
     "algebra.scalar_text",

@@ -47,6 +47,7 @@ from viewkeeper.algebra.nodes import (
 )
 from viewkeeper.algebra.orders import plain_order
 from viewkeeper.algebra.pool import assert_never
+from viewkeeper.algebra.repeats import counted
 from viewkeeper.algebra.scalars import Opaque, Scalar
 from viewkeeper.algebra.scope import A_QUERY, expect
 from viewkeeper.algebra.sql_names import column_of, identifier, unique_names
@@ -314,7 +315,8 @@ class _Writer:
 
     def engine(self, q: Unnest | Window | Top, names: tuple[str, ...]) -> exp.Expr:
         plain = isinstance(q, Top) and all(plain_order(o) for o in q.order)
-        if not self.spark and not plain:
+        repeats = isinstance(q, Unnest) and counted(q.generator) is not None and not q.outer
+        if not self.spark and not plain and not repeats:
             raise UnsupportedScalarError(
                 f"{type(q).__name__} holds expressions of Spark, which {self.dialect} may not have",
                 hint='Use dialect="spark".',
@@ -339,8 +341,13 @@ class _Writer:
                 alias = exp.TableAlias(
                     this=exp.to_identifier("u"), columns=[identifier(n) for n in names[own:]]
                 )
-                lateral = exp.Lateral(this=text(generator), view=True, outer=outer, alias=alias)
-                tree.set("laterals", [lateral])
+                if self.spark:
+                    made = exp.Lateral(this=text(generator), view=True, outer=outer, alias=alias)
+                    tree.set("laterals", [made])
+                else:
+                    numbers = Opaque(("RANGE(1, CAST(", " AS INT) + 1)"), generator.args)
+                    rows = exp.Unnest(expressions=[text(numbers)], alias=alias)
+                    tree.set("joins", [exp.Join(this=rows, kind="CROSS")])
             case Top(_, order, limit, offset):
                 if order:
                     tree.set("order", exp.Order(expressions=[text(o) for o in order]))

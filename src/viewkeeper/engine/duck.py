@@ -15,6 +15,7 @@ from viewkeeper.engine.sure import Kinds, translate
 from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.lookup import Files, connection, scan_text
+from viewkeeper.lake.vectors import hidden_places
 
 
 def run(
@@ -46,7 +47,10 @@ def run(
                 duck.register(name, rows[leaf].rename_columns(columns))
             else:
                 assert files is not None and isinstance(leaf, Table)
-                scan = scan_text(files[leaf], leaf.names, columns)
+                found_in = files[leaf]
+                scan = scan_text(found_in, leaf.names, columns, hidden=f"{name}_hidden")
+                if found_in.kept:
+                    duck.register(f"{name}_hidden", hidden_places(found_in.kept))
                 duck.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {scan}")
         found = duck.sql(text).to_arrow_table()
     except (duckdb.Error, UnusualError) as error:
@@ -57,6 +61,7 @@ def run(
                 duck.unregister(name)
             else:
                 duck.execute(f"DROP VIEW IF EXISTS {name}")
+                duck.unregister(f"{name}_hidden")
     target = pa.schema([(name, kind) for name, kind in zip(found.schema.names, types, strict=True)])
     try:
         return found.cast(target)

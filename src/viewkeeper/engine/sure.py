@@ -35,10 +35,12 @@ from viewkeeper.algebra.nodes import (
     Semi,
     Table,
     Top,
+    Unnest,
     children,
     with_children,
 )
 from viewkeeper.algebra.orders import plain_order
+from viewkeeper.algebra.repeats import counted
 from viewkeeper.algebra.scalars import COMPARISONS, Agg, Call, Col, Const, Opaque, Scalar
 from viewkeeper.algebra.walk import postorder
 from viewkeeper.engine.sure_text import UnsureError, arithmetic, quotient
@@ -98,6 +100,10 @@ def _node(
         case Semi() | Anti():
             on = _truth(*_scalar(q.on, kinds[0] + kinds[1]))
             return type(q)(below[0], below[1], on), kinds[0]
+        case Unnest(_, generator, _, False) if (number := counted(generator)) is not None:
+            if _scalar(number, kinds[0])[1] not in _WIDTHS:
+                raise UnsureError("rows repeated by what is no whole number")
+            return with_children(q, below), (*kinds[0], pa.int32())
         case GroupBy():
             return _grouped(q, below[0], kinds[0])
         case Top(_, order) if all(plain_order(o) for o in order):

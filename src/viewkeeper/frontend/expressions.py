@@ -64,6 +64,8 @@ class Scalars(EngineText):
                 return self(children(e)[0])
             case "Literal":
                 return self._literal(e)
+            case "Cast" if _changes_nothing(e):  # as Spark puts around the columns of a view
+                return self(children(e)[0])
             case "And" | "Or":
                 return self._connective(kind.lower(), children(e))
             case "Not":
@@ -168,6 +170,11 @@ class Scalars(EngineText):
 def negated(number: int) -> int:
     """The number of a subquery in NOT IN, which is another one than in IN."""
     return -1 - number
+
+
+def _changes_nothing(e: Any) -> bool:
+    """Whether a cast is to the type that the value has."""
+    return bool(e.dataType().catalogString() == children(e)[0].dataType().catalogString())
 
 
 def _int_literal(e: Any) -> int | None:

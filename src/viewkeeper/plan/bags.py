@@ -23,6 +23,7 @@ from viewkeeper.algebra.nodes import (
     Semi,
     Unnest,
 )
+from viewkeeper.algebra.repeats import times
 from viewkeeper.algebra.scalars import (
     Agg,
     Col,
@@ -87,8 +88,9 @@ ONE = Opaque(("1L",), ())
 def repeated(store: Query, names: tuple[str, ...]) -> Query:
     """Rows with a count, each as often as its count says."""
     width = store.arity - 1
-    times = Opaque(("explode(sequence(1, CAST(", " AS INT)))"), (Col(width),))
-    return Project(Unnest(store, times, ("__time",), False), columns_up_to(width), names)
+    return Project(
+        Unnest(store, times(Col(width)), ("__time",), False), columns_up_to(width), names
+    )
 
 
 def columns_up_to(n: int) -> tuple[Scalar, ...]:

@@ -13,6 +13,7 @@ from spark_oracle import check_rows, recomputed, visible
 from spark_queries import Generator
 
 DRIVER = "spark.viewkeeper.driver"  # whether small queries may be run without Spark
+SCANS = "spark.viewkeeper.scans"  # how many tables a query of Spark's reads before it is divided
 
 
 @dataclass
@@ -53,6 +54,7 @@ def run_world(
         _World(spark, seed, tally).run(views, rounds, depth)
     finally:
         spark.conf.unset(DRIVER)
+        spark.conf.unset(SCANS)
         spark.catalog.setCurrentDatabase(home)
         for name in names:
             spark.sql(f"DROP SCHEMA IF EXISTS {name} CASCADE")
@@ -88,6 +90,7 @@ class _World:
             for _ in range(self.g.random.randint(1, 4)):
                 self.sql(self.g.change(self.g.random.choice(tables)))
             self.spark.conf.set(DRIVER, "false" if n % 3 == 1 else "true")
+            self.spark.conf.set(SCANS, "60" if self.seed % 2 else "3")
             self.refresh()
 
     def create(self, name: str, depth: int) -> None:

@@ -21,16 +21,18 @@ from pyspark.sql.types import StructType
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.sql_names import unique_names
-from viewkeeper.algebra.walk import tables
+from viewkeeper.algebra.walk import substitute, tables
 from viewkeeper.engine import duck
 from viewkeeper.engine.sure import Kinds, kinds_of
 from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema
 from viewkeeper.lake.lookup import Files
+from viewkeeper.plan.cuts import MANY_SCANS, shared_parts
 from viewkeeper.plan.small import small_parts
 
 DRIVER = "spark.viewkeeper.driver"  # "false": even the smallest query is run by Spark
+SCANS = "spark.viewkeeper.scans"  # how many tables a query of Spark's reads before it is divided
 _NUMBERS = itertools.count(1)
 MOST_ROWS = 200_000  # a result with more rows stays in Spark
 MOST_SCANNED = 400_000_000  # values that are read on the driver, of whole tables; more are Spark's
@@ -76,6 +78,7 @@ class Runner:
         self._usual = {key: self.spark.conf.get(key) for key in _TINY}
         self._tiny = False
         self._driver = self.spark.conf.get(DRIVER, "true") != "false"
+        self._scans = int(self.spark.conf.get(SCANS, str(MANY_SCANS)) or MANY_SCANS)
         self.most_given = sys.maxsize  # rows on the driver that Spark may be given
 
     def __enter__(self) -> Runner:
@@ -161,15 +164,33 @@ class Runner:
         given = sum(self.rows[t].num_rows for t in tables(query) if t in self.rows)
         if given > self.most_given:
             raise HeavyError(f"Spark would have to be given {given:,} rows of the driver")
-        frame = self.frame(query)
+        frame = self.frame(self._cut(query))
         if self.small:
             rows = (frame if self.tiny(query) else frame.limit(self.most_rows + 1)).toArrow()
             if rows.num_rows <= self.most_rows:
                 return Result(rows, frame.schema)
             self.small = False
+        return Result(None, frame.schema, self._kept(frame))
+
+    def _cut(self, query: Query) -> Query:
+        """The query over the results of parts that Spark would compute many times."""
+        done: dict[Query, Query] = {}
+        parts = shared_parts(query, self._scans)
+        small = small_parts(query) if parts else set()
+        for part in parts:
+            leaf, inner = self.name("part", part.columns), substitute(part, done)
+            done[part] = leaf
+            if part in small:
+                self.bind_result(leaf, self.compute(inner))
+            else:
+                self.bind(leaf, self._kept(self.frame(inner)))
+        return substitute(query, done)
+
+    def _kept(self, frame: DataFrame) -> DataFrame:
+        """The frame, computed once and kept by Spark until the end."""
         kept = frame.persist()
         self._ending.callback(kept.unpersist)
-        return Result(None, frame.schema, jvm.cached_frame(kept))
+        return jvm.cached_frame(kept)
 
     def nothing(self, query: Query) -> Result:
         """No rows, in the shape of a query's: for a step that is not needed."""

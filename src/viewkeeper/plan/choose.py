@@ -16,6 +16,7 @@ CHANGE_START, CHANGE_ROW, LOOKUP_ROW = 0.3, 1.8e-6, 0.05e-6
 SPARK_START, SPARK_ROW = 6.0, 15e-6  # seconds if the change is too large for the driver
 _TIE = 1.15  # a full refresh must be clearly cheaper
 _LITTLE, _SHORT = 0.3, 1.0  # seconds: so little is not worth it, if it is short anyway
+_FORGOTTEN = 0.9  # of what an incremental refresh took too long, after each full one
 # how many times as slow one more refresh may make a strategy look
 _SLOWER = {"full": 2.0, "incremental": 6.0}
 
@@ -35,8 +36,10 @@ class Timing:
         ratio = before * seconds / max(predicted, 0.05)
         most = before * _SLOWER[strategy]
         new = min(max((before + ratio) / 2, before / 2, 0.1), most, 50.0)
-        full, incremental = self.full, self.incremental
-        return Timing(new, incremental) if strategy == "full" else Timing(full, new)
+        if strategy == "full":  # what is not tried is not known for ever
+            slower = max(self.incremental - 1, 0.0)
+            return Timing(new, min(self.incremental, 1 + slower * _FORGOTTEN))
+        return Timing(self.full, new)
 
     def as_dict(self) -> dict[str, float]:
         return {k: round(v, 4) for k, v in asdict(self).items()}

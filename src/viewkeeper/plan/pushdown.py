@@ -1,7 +1,8 @@
 """Selections moved down to the inputs they are about; what all sides of an OR ask for comes first.
 
-Spark's analyser leaves the conditions of a join above the semi joins that came from IN and EXISTS;
-there they would be met too late, after a product of whole tables.
+Spark's analyser leaves the conditions of a join above the semi joins that came from IN and EXISTS,
+and those of FROM a, b, c at the last of the tables; there they would be met too late, after a
+product of whole tables.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ def push_down(query: Query) -> Query:
     >>> q = R.product(S).semi(T, "a = e").select("a = c and b > 1")
     >>> print(push_down(q))
     (σ[b > 1](R) ⋈[a = c] S) ⋉[a = e] T
+    >>> print(push_down(R.product(S).join(T, "a = c and d = e and f > 1")))
+    (R ⋈[a = c] S) ⋈[d = e] σ[f > 1](T)
     """
 
     def moved(q: Query) -> Query | None:
         match q:
             case Select(s, p):
                 return _sink(s, _factored(p), 0)
-            case Join(s, t, on) if _factored(on) != tuple(conjuncts(on)):
+            case Join(s, t, on):
                 return _join(s, t, _factored(on), 0)
             case _:
                 return None

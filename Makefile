@@ -5,8 +5,8 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .PHONY: env java demo test test-fast lint fuzz mutate bench-compile clean
-.PHONY: fuzz-spark scenarios tpch fuzz-closure bench bench-large bench-tpch bench-closure
-.PHONY: bench-choice bench-graph test-long bench-constraint bank kills
+.PHONY: fuzz-spark scenarios tpch tpcds tpcds-run fuzz-closure bench bench-large bench-tpch bench-closure
+.PHONY: bench-choice bench-graph bench-growth test-long bench-constraint bank kills
 
 env: $(STAMP)
 
@@ -49,6 +49,12 @@ scenarios: java env  ## the scenario files on Spark and on the reference, with w
 tpch: java env  ## the 22 TPC-H queries as views, through five rounds of changes
 	$(PY) tools/tpch.py --scale 0.01 --rounds 5
 
+tpcds: java env  ## how each query of TPC-DS would be kept, and what it is blocked by
+	$(PY) tools/tpcds.py
+
+tpcds-run: java env  ## the same queries as views over rows, through rounds of changes
+	$(PY) tools/tpcds_run.py
+
 fuzz-closure: env  ## random batches on random graphs against a graph library
 	$(PY) tools/fuzz_closure.py
 
@@ -59,7 +65,10 @@ bench: java env  ## a refresh against recomputing, by hand, and DuckDB, at TPC-H
 	$(PY) tools/bench.py --scale 1 --rounds 5
 
 bench-large: java env  ## the same at scale 10, ten times the change
-	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000
+	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000 --builds 2
+
+bench-growth: java env  ## the same change at scale 1 and at scale 10
+	$(PY) tools/bench_growth.py
 
 bench-choice: java env  ## does the cost model choose well: changes of 0.01 % to 50 %
 	$(PY) tools/bench_choice.py --scale 1

@@ -10,7 +10,6 @@ the better of the two. The cost model starts from its priors and has only its ow
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 import tpch
 import viewkeeper as vk
 from bench import QUERY, SETTINGS
+from bench_picture import save
 
 SHARES = (0.0001, 0.001, 0.01, 0.05, 0.2, 0.5)
 SHAPES = {
@@ -94,9 +94,9 @@ def main() -> int:
     keeper.stop()
     ratios = [float(str(row["ratio"])) for row in found]
     print(f"chosen ÷ better: mean {statistics.fmean(ratios):.2f}, worst {max(ratios):.2f}")
-    folder = options.data / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"choice-{options.scale:g}.json").write_text(json.dumps(found, indent=2))
+    target = options.data / "bench" / f"choice-{options.scale:g}.json"
+    shown = {f"{r['shape']} {r['share']:.2%}": float(str(r["ratio"])) for r in found}
+    save(target, found, "Chosen strategy ÷ the better of the two", shown, unit="")
     return 0
 
 

@@ -9,7 +9,6 @@ the same time as the keeper does. The results are compared after each round.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import sys
@@ -21,6 +20,7 @@ import tpch
 import viewkeeper as vk
 from bench import SETTINGS
 from bench_choice import same
+from bench_picture import save
 from bench_tpch import change
 
 # Level by level; a name in braces is a view of a lower level.
@@ -123,9 +123,8 @@ def main() -> int:
     keeper.stop()
     medians = {name: statistics.median(s) for name, s in seconds.items()}
     print(f"full ÷ refresh of all: {medians['full'] / medians['refresh']:.1f}")
-    folder = options.data / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"graph-{options.scale:g}.json").write_text(json.dumps(seconds, indent=2))
+    target = options.data / "bench" / f"graph-{options.scale:g}.json"
+    save(target, seconds, f"Seconds for twenty views, TPC-H scale {options.scale:g}", medians)
     return 0
 
 

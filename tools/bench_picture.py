@@ -1,8 +1,11 @@
-"""A bar chart as SVG, without a library."""
+"""What a benchmark found: a JSON file, and a bar chart as SVG, without a library."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 _WIDTH, _BAR, _GAP, _LEFT = 640, 26, 12, 130
@@ -30,3 +33,13 @@ def bars(title: str, values: Mapping[str, float], unit: str = " s") -> str:
             f'<text x="{_LEFT + length + 6:.0f}" y="{y + 18}">{value:.2f}{unit}</text>',
         ]
     return "\n".join([*lines, "</svg>", ""])
+
+
+def save(
+    target: Path, found: Any, title: str, values: Mapping[str, float], unit: str = " s"
+) -> None:
+    """Writes what was found as JSON, and beside it the picture of some values."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(found, indent=2))
+    target.with_suffix(".svg").write_text(bars(title, values, unit), encoding="utf-8")
+    print(f"{target}, {target.with_suffix('.svg')}")

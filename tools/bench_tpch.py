@@ -8,7 +8,6 @@ geometric mean of full ÷ refresh; every view is compared with its query.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import shutil
 import statistics
@@ -20,7 +19,7 @@ from typing import Any
 import tpch
 import viewkeeper as vk
 from bench import SETTINGS
-from bench_picture import bars
+from bench_picture import save
 
 
 def change(spark: Any, n: int, share: float) -> None:
@@ -39,6 +38,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=1, help="rounds before, which do not count")
     parser.add_argument("--share", type=float, default=0.001, help="of the orders")
     parser.add_argument("--data", type=Path, default=tpch.ROOT / "data")
     parser.add_argument("--only", nargs="*", help="some of the queries: q01 q05 …")
@@ -50,10 +50,10 @@ def main() -> int:
     views = {n: q for n, q in tpch.queries().items() if not options.only or n in options.only}
     for name, sql in views.items():
         keeper.create_view(name, sql)
-        keeper.spark.sql(f"CREATE TABLE full_{name} USING delta AS {sql}")
+        keeper.spark.sql(f"CREATE TABLE full_{name} USING delta AS SELECT * FROM ({sql}) LIMIT 0")
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in views}
     reports: dict[str, Any] = {}
-    for n in range(options.rounds + 1):
+    for n in range(options.warm + options.rounds):
         change(keeper.spark, n, options.share)
         for name, sql in views.items():
             start = time.perf_counter()
@@ -61,7 +61,7 @@ def main() -> int:
             refreshed = time.perf_counter()
             keeper.spark.sql(f"INSERT OVERWRITE full_{name} {sql}")
             full = time.perf_counter() - refreshed
-            if n:  # the first round warms both up
+            if n >= options.warm:
                 seconds[name].append((full, refreshed - start))
             have, want = (
                 tpch.bag(keeper.spark.table(name)),
@@ -81,12 +81,9 @@ def main() -> int:
         print(f"{name:6}{full:9.2f}{ours:11.2f}{full / ours:8.1f}  {r.strategy}, {r.lane}")
     mean = math.exp(statistics.fmean(map(math.log, ratios.values())))
     print(f"geometric mean {mean:.1f}, least {min(ratios.values()):.2f}")
-    folder = options.data / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"tpch-{options.scale:g}.json"
-    target.write_text(json.dumps({"scale": options.scale, "seconds": seconds}, indent=2))
-    picture = bars(f"full ÷ refresh, TPC-H scale {options.scale:g}", ratios, unit="×")
-    target.with_suffix(".svg").write_text(picture, encoding="utf-8")
+    target = options.data / "bench" / f"tpch-{options.scale:g}.json"
+    title = f"full ÷ refresh, TPC-H scale {options.scale:g}"
+    save(target, {"scale": options.scale, "seconds": seconds}, title, ratios, unit="×")
     return 0
 
 

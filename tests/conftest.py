@@ -18,8 +18,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     home = tmp_path_factory.mktemp("spark")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's own, while its modules load
-        from delta import configure_spark_with_delta_pip
         from pyspark.sql import SparkSession
+
+        from viewkeeper.jars import delta_session
 
         catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
         builder = (
@@ -37,7 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.databricks.delta.snapshotPartitions", "1")
         )
-        session = configure_spark_with_delta_pip(builder).getOrCreate()
+        session = delta_session(builder)
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -31,7 +31,7 @@ CHANGES = (
 def session(folder: Path) -> Any:
     from pyspark.sql import SparkSession
 
-    from viewkeeper.jars import delta_builder
+    from viewkeeper.jars import delta_session
 
     catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     builder = (
@@ -46,7 +46,7 @@ def session(folder: Path) -> Any:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "1")
     )
-    spark = delta_builder(builder).getOrCreate()
+    spark = delta_session(builder)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -25,8 +25,9 @@ _SHORT = "-XX:TieredStopAtLevel=1"  # many small queries: compile quickly rather
 
 def session(home: str) -> Any:
     """A local session with Delta Lake."""
-    from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
+
+    from viewkeeper.jars import delta_session
 
     catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     builder = (
@@ -44,7 +45,7 @@ def session(home: str) -> Any:
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.codegen.wholeStage", "false")
     )
-    spark = configure_spark_with_delta_pip(builder).getOrCreate()
+    spark = delta_session(builder)
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,11 +17,13 @@ _SCALA = "2.13"
 _USED = {"compile", "runtime", "default", "*"}
 
 
-def delta_builder(builder: Any) -> Any:
-    """Gives a session builder Delta Lake.
+def delta_session(builder: Any) -> Any:
+    """Starts a session with Delta Lake, or gives the one that there is.
 
     If an earlier start left all the jars in Ivy's cache they are put on the class path; if one is
-    missing, or the caller asks for more packages, Ivy resolves and fetches them as ever.
+    missing, or the caller asks for more packages, Ivy resolves and fetches them as ever. Of
+    processes that start at once on a new machine one fetches and the others wait: Ivy lets them
+    write over each other's files.
 
     Parameters
     ----------
@@ -29,22 +32,41 @@ def delta_builder(builder: Any) -> Any:
 
     Examples
     --------
-    >>> spark = delta_builder(SparkSession.builder).getOrCreate()         # doctest: +SKIP
+    >>> spark = delta_session(SparkSession.builder)                       # doctest: +SKIP
     """
     options: Mapping[str, str] = getattr(builder, "_options", {})
     asked = [p for p in str(options.get("spark.jars.packages", "")).split(",") if p]
-    jars = None if asked else cached_jars(options.get("spark.jars.ivy"))
-    if jars is None:
-        from delta import configure_spark_with_delta_pip
+    home = _ivy(options.get("spark.jars.ivy"))
+    with _alone(home):
+        jars = None if asked else cached_jars(home)
+        if jars is None:
+            from delta import configure_spark_with_delta_pip
 
-        return configure_spark_with_delta_pip(builder, extra_packages=asked)
+            return configure_spark_with_delta_pip(builder, extra_packages=asked).getOrCreate()
     for key in ("spark.driver.extraClassPath", "spark.executor.extraClassPath"):
         path = [*jars, *filter(None, [options.get(key)])]
         builder = builder.config(key, os.pathsep.join(path))
-    return builder
+    return builder.getOrCreate()
 
 
-def cached_jars(ivy: str | None = None) -> list[str] | None:
+def _ivy(given: str | None) -> Path:
+    return Path(given) if given else Path.home() / ".ivy2.5.2"
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Until the block ends, other processes wait here; not where there can be no such lock."""
+    with ExitStack() as held:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            home.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(open(home / "viewkeeper.lock", "w"))
+            fcntl.flock(file, fcntl.LOCK_EX)  # closing it gives it back, and so does a crash
+        yield
+
+
+def cached_jars(home: Path) -> list[str] | None:
     """The files of Delta Lake and of what it needs beyond Spark; None if one is not there."""
     from importlib.metadata import version
 
@@ -52,7 +74,6 @@ def cached_jars(ivy: str | None = None) -> list[str] | None:
 
     spark = version("pyspark").split(".")
     artifact = f"delta-spark_{spark[0]}.{spark[1]}_{_SCALA}"
-    home = Path(ivy) if ivy else Path.home() / ".ivy2.5.2"
     there = {_artifact(p.name) for p in (Path(_find_spark_home()) / "jars").glob("*.jar")}
     return _closure(home, ("io.delta", artifact, version("delta-spark")), there)
 

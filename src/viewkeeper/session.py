@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import ViewKeeperError
-from viewkeeper.jars import delta_builder
+from viewkeeper.jars import delta_session
 from viewkeeper.lake.sources import quoted
 from viewkeeper.records import SessionError
 
@@ -63,7 +63,7 @@ def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = 
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = delta_builder(builder).getOrCreate()
+    spark = delta_session(builder)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

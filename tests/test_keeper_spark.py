@@ -338,3 +338,69 @@ def test_rows_that_a_query_cannot_take(keeper: vk.Keeper) -> None:
     keeper.refresh("shop.quotients")
     same(keeper, "shop.quotients", query)
     keeper.drop_view("shop.quotients")
+
+
+def test_nothing_is_computed_while_nothing_changes(keeper: vk.Keeper) -> None:
+    """Nor for a view that is always computed in full: what it reads has no new version."""
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.clicks (at TIMESTAMP, who STRING) {FEED}")
+    spark.sql("INSERT INTO shop.clicks VALUES (TIMESTAMP'2024-01-01 00:00:00', 'ann')")
+    sessions = (
+        "SELECT who, count(*) AS n FROM shop.clicks GROUP BY who, session_window(at, '1 hour')"
+    )
+    volatile = "SELECT who FROM shop.clicks WHERE at < current_timestamp()"
+    keeper.create_view("shop.untranslated", sessions)
+    keeper.create_view("shop.insisting", "SELECT who FROM shop.clicks", refresh="full")
+    keeper.create_view("shop.of_time", volatile)
+    names = ["shop.untranslated", "shop.insisting", "shop.of_time"]
+
+    def strategies(**options: Any) -> list[str]:
+        return [keeper.refresh(name, **options)[0].strategy for name in names]
+
+    assert strategies() == ["none", "none", "full"]
+    assert strategies(strategy="full") == ["full"] * 3
+    spark.sql("INSERT INTO shop.clicks VALUES (TIMESTAMP'2024-01-01 00:30:00', 'ann')")
+    assert strategies() == ["full"] * 3
+    same(keeper, "shop.untranslated", sessions)
+    for name in names:
+        keeper.drop_view(name)
+
+
+def test_types_of_what_is_always_empty(keeper: vk.Keeper) -> None:
+    """What has been proved to have no rows, or no value, has its types all the same."""
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.typed (a INT, b DATE, c DECIMAL(9, 2)) {FEED}")
+    never = "(SELECT * FROM shop.typed WHERE a IS NULL AND a > 1)"
+    for query in (
+        f"SELECT a, b, c FROM {never}",
+        f"SELECT b, sum(c) AS s, count(*) AS n FROM {never} GROUP BY b",
+        f"SELECT max(b) AS m, sum(a) AS s FROM {never}",
+        f"SELECT t.a, n.b, n.c FROM shop.typed t LEFT JOIN {never} n ON t.a = n.a",
+        f"SELECT n.b, t.c FROM {never} n FULL JOIN shop.typed t ON t.a = n.a",
+    ):
+        keeper.create_view("shop.never", query, refresh="incremental", replace=True)
+        assert spark.table("shop.never").dtypes == spark.sql(query).dtypes, query
+        spark.sql("INSERT INTO shop.typed VALUES (NULL, NULL, NULL), (2, DATE'2024-01-01', 1.5)")
+        keeper.refresh("shop.never")
+        same(keeper, "shop.never", query)
+    keeper.drop_view("shop.never")
+
+
+def test_the_first_of_duplicates(keeper: vk.Keeper) -> None:
+    """dropDuplicates on some of the columns keeps one row for each of their values."""
+    spark = keeper.spark
+    spark.sql(f"CREATE TABLE shop.doubles (a INT, b STRING, c INT) {FEED}")
+    spark.sql("INSERT INTO shop.doubles SELECT id % 4, 'b' || id % 3, id FROM range(20)")
+    frame = spark.table("shop.doubles").dropDuplicates(["a"])
+    keeper.create_view("shop.firsts", frame, refresh="incremental")
+    query = "SELECT a, min_by(b, (b, c)) AS b, min((b, c)).c AS c FROM shop.doubles GROUP BY a"
+    for change in (
+        "DELETE FROM shop.doubles WHERE b = 'b0' AND a < 2",
+        "INSERT INTO shop.doubles VALUES (NULL, 'x', 1), (NULL, 'x', NULL), (3, NULL, 5)",
+        "UPDATE shop.doubles SET a = a + 1 WHERE c % 2 = 0",
+    ):
+        spark.sql(change)
+        (report,) = keeper.refresh("shop.firsts")
+        assert report.strategy == "incremental"
+        same(keeper, "shop.firsts", query)
+    keeper.drop_view("shop.firsts")

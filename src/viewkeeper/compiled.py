@@ -12,10 +12,11 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from viewkeeper.algebra.nodes import Query, Table
+from viewkeeper.algebra.nodes import Empty, Query, Table
+from viewkeeper.algebra.scalars import NULL
 from viewkeeper.algebra.simplify.rewrite import simplify
 from viewkeeper.algebra.sql import to_sql
-from viewkeeper.algebra.walk import tables
+from viewkeeper.algebra.walk import postorder, tables
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.frontend import Definition, read
 from viewkeeper.frontend.jvm import orderable
@@ -68,6 +69,13 @@ class Compiled:
         """The view's columns and their types."""
         return tuple((f.name, f.dataType.simpleString()) for f in self.definition.schema)
 
+    @property
+    def steady(self) -> bool:
+        """Whether the result stays the same while no source has a new version."""
+        found = self.definition
+        of_delta = all(ref.provider == "delta" for ref in found.sources.values())
+        return found.volatile is None and found.complete and of_delta
+
     def build(
         self, spark: SparkSession, frame: Callable[[Query], DataFrame], sql: str
     ) -> DataFrame:
@@ -112,13 +120,30 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                 blocked = (
                     f"{ref.sql} is a {ref.provider} table: only Delta tables tell what changed"
                 )
-    narrow = prune(push_down(simplify(definition.query)))
+    narrow = prune(push_down(_simplified(spark, definition, definition.query)))
     store = store_of(narrow)
     if not isinstance(store, BagStore) and not _can_hold(spark, definition, store):
         store = bag_store(narrow)
     root = store.group if isinstance(store, GroupStore) else None
     blocked = blocked or definition.unstable or unstable_part(narrow, root) or _taken(narrow)
     return Compiled(definition, store, blocked, incomparable)
+
+
+def _simplified(spark: SparkSession, definition: Definition, query: Query) -> Query:
+    """The simplified query, if its columns have the types of the query's still: a part that has
+    been proved empty, or is NULL in every row, has none of its own."""
+    found = simplify(query)
+    if not any(isinstance(q, Empty) or NULL in getattr(q, "items", ()) for q in postorder(found)):
+        return found
+    kinds = [f.dataType for f in _schema(spark, definition, found).fields]
+    return found if kinds == [f.dataType for f in definition.schema.fields] else query
+
+
+def _schema(spark: SparkSession, definition: Definition, query: Query) -> StructType:
+    """The columns of a query over the sources of a definition, by Spark."""
+    refs = definition.sources
+    names: dict[Query, str] = {t: refs[t.name].stand_in or refs[t.name].sql for t in tables(query)}
+    return spark.sql(to_sql(query, tables=names)).schema
 
 
 def _check_stored(schema: StructType, query: str | DataFrame) -> None:
@@ -135,11 +160,8 @@ def _check_stored(schema: StructType, query: str | DataFrame) -> None:
 
 def _can_hold(spark: SparkSession, definition: Definition, store: Store) -> bool:
     """Whether a Delta table can hold the columns that readers of the view do not see, too."""
-    build = store.build()
-    refs = definition.sources
-    names: dict[Query, str] = {t: refs[t.name].stand_in or refs[t.name].sql for t in tables(build)}
-    schema = spark.sql(to_sql(build, tables=names)).schema
-    return not any(_NOT_STORED.search(f.dataType.simpleString()) for f in schema.fields)
+    fields = _schema(spark, definition, store.build()).fields
+    return not any(_NOT_STORED.search(f.dataType.simpleString()) for f in fields)
 
 
 def _taken(query: Query) -> str | None:

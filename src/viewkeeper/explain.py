@@ -100,8 +100,7 @@ def explain_view(
 ) -> Explanation:
     """How a view would be refreshed now."""
     found = look(spark, record, compiled, vector)
-    wanted = record.refresh if record.refresh != "auto" else None
-    choice = decide(found, wanted)
+    choice = decide(found)
     changed = found.changed or list(compiled.leaves)
     return _explained(record.label, compiled, changed, choice.strategy, choice.reason)
 

@@ -30,8 +30,7 @@ def explain_program(
     """How a view that is kept by a program would be refreshed now."""
     task = Task.from_json(record.program)
     found = look(spark, record, compiled, vector)
-    wanted = record.refresh if record.refresh != "auto" else None
-    choice = programs.decide(found, wanted)
+    choice = programs.decide(found)
     return _explained(record.label, task, compiled, choice.strategy, choice.reason)
 
 

@@ -79,8 +79,6 @@ def refresh_views(
 def _refresh(
     views: Views, record: Record, compiled: Compiled, vector: Vector, insist: str | None
 ) -> RefreshReport:
-    if insist is None and record.refresh in ("full", "incremental"):
-        insist = record.refresh
     ways = programs.WAYS if record.program else None
     with (
         jvm.with_settings(views.spark, record.settings) as spark,

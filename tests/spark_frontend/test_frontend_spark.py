@@ -91,6 +91,7 @@ def _frames(spark: Any) -> dict[str, Any]:
         "distinct": r.select("a", "b").distinct(),
         "dropDuplicates": r.select("a", "b").dropDuplicates(),
         "dropDuplicates all": r.select("a", "b").dropDuplicates(["b", "a"]),
+        "dropDuplicates some": r.select("b", "a").dropDuplicates(["a"]).select("a"),
         "window": r.select("a", "n", F.row_number().over(partition).alias("rn")),
         "running": r.select("a", F.sum("n").over(partition.rowsBetween(-1, 0)).alias("s")),
         "lag": r.select("a", F.lag("n", 2).over(partition).alias("l")),
@@ -253,7 +254,6 @@ def test_unsupported_dataframes(spark: Any) -> None:
         "lives in this session": r.select(plus("a").alias("p")),
         "mapInPandas": r.select("a").mapInPandas(lambda batches: batches, "a int"),
         "only this session holds": spark.createDataFrame([(1, "x")], "a int, b string"),
-        "some of the columns": r.dropDuplicates(["a"]),
         "stream": spark.readStream.table("s"),
     }
     for word, frame in cases.items():
@@ -270,6 +270,9 @@ def test_all_sources_of_an_untranslated_query(spark: Any) -> None:
     found = read(spark, query)
     assert found.query is None and "plus_one" in (found.unsupported or "")
     assert {name.rsplit(".", 1)[-1] for name in found.sources} == {"r", "s", "one"}
+    assert not found.complete, "the function may be another one next time"
+    known = read(spark, "SELECT count(*) AS n FROM r GROUP BY session_window(t, '1 day')")
+    assert known.query is None and known.complete
 
 
 def test_several_rows_of_a_scalar_subquery_raise(spark: Any) -> None:
@@ -287,6 +290,8 @@ def test_notes(spark: Any) -> None:
     assert note.startswith("first ")
     (note,) = read(spark, "SELECT a, row_number() OVER (ORDER BY a) AS n FROM r").notes
     assert note.startswith("row_number ")
+    (note,) = read(spark, spark.table("r").dropDuplicates(["a"]).select("a")).notes
+    assert note.startswith("dropDuplicates ")
     (note,) = read(spark, "SELECT a FROM r LIMIT 2").notes
     assert "Without ORDER BY" in note
 

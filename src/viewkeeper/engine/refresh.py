@@ -106,7 +106,7 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
     _, meta = stores.last_metadata(spark, store.source)
     found = Situation(record, compiled, store, meta, _pins(record, compiled, vector))
     then: Mapping[str, Any] = meta.get("sources", {})
-    if compiled.blocked:
+    if compiled.blocked and not _is_same(found, then):
         found.full_reason = compiled.blocked
         return found
     if meta.get("names") != compiled.names:
@@ -132,6 +132,13 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
     return found
 
 
+def _is_same(found: Situation, then: Mapping[str, Any]) -> bool:
+    """Whether nothing that the result depends on can have changed since the last refresh."""
+    now = {n: (pin.source.table_id, pin.version) for n, pin in found.pins.items()}
+    before = {n: (old["id"], old["version"]) for n, old in then.items()}
+    return found.compiled.steady and now == before
+
+
 def _pins(record: Record, compiled: Compiled, vector: Vector) -> dict[str, Pin]:
     pins: dict[str, Pin] = {}
     for leaf, name in source_names(compiled).items():
@@ -146,7 +153,7 @@ def _pins(record: Record, compiled: Compiled, vector: Vector) -> dict[str, Pin]:
 
 
 def decide(found: Situation, wanted: str | None = None) -> Choice:
-    """The strategy of a refresh; ``wanted`` is what the caller or the view insists on."""
+    """The strategy of a refresh; ``wanted`` is what the caller insists on."""
     names = found.changed
     rows = sum(row_count(pin) for pin in found.pins.values())
     changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
@@ -164,6 +171,8 @@ def settled(found: Situation, choice: Choice, wanted: str | None) -> Choice:
         return replace(choice, strategy="full", reason=found.full_reason)
     if not found.changed and wanted != "full":
         return replace(choice, strategy="none", reason="no source changed")
+    if found.record.refresh != "auto":
+        wanted = wanted or found.record.refresh
     if wanted:
         return replace(choice, strategy=wanted, reason=f'asked for "{wanted}"')
     return choice

@@ -86,6 +86,9 @@ class Definition:
         What may give other rows when it is computed again over the same ones.
     stands_for : tuple of str
         The texts of the views and SQL functions that the query uses, which may be redefined.
+    complete : bool
+        Whether ``sources`` and ``stands_for`` have all that the result depends on, but for what
+        makes it volatile.
     """
 
     query: Query | None
@@ -96,6 +99,7 @@ class Definition:
     notes: tuple[str, ...] = ()
     unstable: str | None = None
     stands_for: tuple[str, ...] = ()
+    complete: bool = True
 
     def to_sql(self) -> str:
         """The query as Spark SQL text, over the full names of its sources."""

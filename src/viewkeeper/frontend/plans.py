@@ -25,7 +25,7 @@ from viewkeeper.algebra.nodes import (
     Unnest,
     Window,
 )
-from viewkeeper.algebra.scalars import TRUE, Col, Opaque, Scalar, conjunction
+from viewkeeper.algebra.scalars import TRUE, Call, Col, Const, Opaque, Scalar, conjunction
 from viewkeeper.frontend import leaves
 from viewkeeper.frontend.definition import SourceRef
 from viewkeeper.frontend.expressions import Scalars
@@ -34,9 +34,9 @@ from viewkeeper.frontend.functions import window_function
 from viewkeeper.frontend.groups import group
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option, orderable
 from viewkeeper.frontend.subqueries import attach, partnered, single
-from viewkeeper.frontend.text import splice
+from viewkeeper.frontend.text import joined, splice
 
-_RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
+RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
 _TRANSPARENT = (
     "SubqueryAlias",
     "View",
@@ -84,7 +84,7 @@ class Plans:
     def note_source(self, plan: Any) -> None:
         """The table that an operator reads, if it reads one that has a name."""
         kind = str(plan.nodeName())
-        if kind in _RELATIONS:
+        if kind in RELATIONS:
             with suppress(Unsupported):
                 leaves.relation(plan, kind, self.sources, self.jvm)
 
@@ -141,7 +141,7 @@ class Plans:
                 return leaves.numbers(plan)
             case _ if plan.isStreaming():
                 raise Unsupported("A stream as a source has no translation; read the table itself.")
-            case _ if kind in _RELATIONS:
+            case _ if kind in RELATIONS:
                 return leaves.relation(plan, kind, self.sources, self.jvm)
             case "Sample":
                 raise Unsupported(
@@ -179,15 +179,28 @@ class Plans:
         return Frame(query, tuple(expr_id(a) for a in items(plan.output())))
 
     def _deduplicate(self, plan: Any) -> Frame:
+        """ε; on some of the columns: of each group the first row by the order of the others, so
+        that computing again keeps the same one."""
         child = children(plan)[0]
         keys = {expr_id(k) for k in items(plan.keys())}
         output = items(child.output())
-        if not {expr_id(a) for a in output} <= keys:
-            raise Unsupported(
-                "dropDuplicates on some of the columns keeps an arbitrary row of each group; use"
-                " row_number() with an order, or GROUP BY."
-            )
-        return Frame(Distinct(self.exactly(child)), tuple(expr_id(a) for a in output))
+        ids = tuple(expr_id(a) for a in output)
+        others = [a for a in output if expr_id(a) not in keys]
+        if not others:
+            return Frame(Distinct(self.exactly(child)), ids)
+        frame = Frame(self.exactly(child), ids)
+        by = tuple(i for i, number in enumerate(ids) if number in keys)
+        order = self._ties(frame, others, (), "dropDuplicates")
+        self.notes.append(f"dropDuplicates keeps {_BY_COLUMNS}.")
+        partition: list[str | Scalar] = (
+            ["PARTITION BY ", *joined([Col(i) for i in by])] if by else []
+        )
+        over = [*partition, " ORDER BY ", *joined(order or [splice(["1"])])]
+        number = splice(["row_number() OVER (", *over, ")"])
+        first = Window(frame.query, by, (number,), ("__number",))
+        kept = Select(first, Call("=", (Col(len(ids)), Const(1))))
+        columns: list[Scalar] = [Col(i) for i in range(len(ids))]
+        return Frame(Project(kept, tuple(columns), frame.query.columns), ids)
 
     def _expand(self, plan: Any) -> Frame:
         frame = self(children(plan)[0])

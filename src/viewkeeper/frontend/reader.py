@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 from viewkeeper.frontend.definition import (
@@ -9,8 +11,8 @@ from viewkeeper.frontend.definition import (
     DuplicateOutputColumnError,
     NotAQueryError,
 )
-from viewkeeper.frontend.jvm import Jvm, Unsupported, items
-from viewkeeper.frontend.plans import Plans
+from viewkeeper.frontend.jvm import OURS, Jvm, Unsupported, children, items
+from viewkeeper.frontend.plans import RELATIONS, Plans
 from viewkeeper.frontend.volatile import operators, volatile
 
 _COMMANDS = (
@@ -60,10 +62,19 @@ def read(spark: Any, query: Any, *, check: bool = True) -> Definition:
         plan = jvm.prepare(analysed)
         result = plans(plan).exactly(items(analysed.output()))
     except Unsupported as e:
-        why = found or e.volatile
-        for node, _ in operators(analysed):  # also those that the translation did not come to
+        complete = True
+        for node, scalars in operators(analysed):  # also those that were not translated
             plans.note_source(node)
-        return Definition(None, plans.sources, schema, why, e.sentence, _each_once(plans))
+            complete = complete and not _is_beyond(node, scalars)
+        return Definition(
+            None,
+            plans.sources,
+            schema,
+            found or e.volatile,
+            e.sentence,
+            _each_once(plans),
+            complete=complete,
+        )
     unstable = plans.unstable[0] if plans.unstable else None
     texts = tuple(sorted(set(jvm.stands_for)))
     definition = Definition(
@@ -97,6 +108,17 @@ def _check_names(names: list[str]) -> None:
         seen.add(name.lower())
 
 
+def _is_beyond(node: Any, scalars: list[Any]) -> bool:
+    """Whether an operator reads what no list of tables tells: a view of Spark's or a function,
+    which may be redefined, the rows of a session, any source that is no table."""
+    if any(re.search("UD[AT]?F", e.nodeName()) for e in scalars):
+        return True
+    if node.nodeName() == "View":
+        return not node.desc().properties().contains(OURS)
+    known = node.nodeName() in (*RELATIONS, "LocalRelation", "OneRowRelation", "Range")
+    return node.nodeName() == "SQLFunctionNode" or (not children(node) and not known)
+
+
 def _each_once(plans: Plans) -> tuple[str, ...]:
     return tuple(dict.fromkeys(plans.notes))
 
@@ -114,11 +136,4 @@ def _checked(spark: Any, definition: Definition) -> Definition:
             return definition
         a, b = next((a, b) for a, b in zip(old, new, strict=False) if a != b)
         why = f"The column {a[0]} of type {a[1]} comes back from SQL as {b[0]} of type {b[1]}."
-    return Definition(
-        None,
-        definition.sources,
-        definition.schema,
-        definition.volatile,
-        why,
-        definition.notes,
-    )
+    return replace(definition, query=None, unsupported=why, unstable=None)

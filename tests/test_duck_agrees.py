@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,8 +13,9 @@ import pytest
 from checks import case
 from viewkeeper import algebra as al
 from viewkeeper.algebra.meaning import Bag
-from viewkeeper.algebra.nodes import Project
-from viewkeeper.algebra.scalars import Col, Opaque
+from viewkeeper.algebra.nodes import Project, Select, Unnest
+from viewkeeper.algebra.repeats import times
+from viewkeeper.algebra.scalars import Call, Col, Const, Opaque
 from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.engine import duck
 from viewkeeper.engine.sure_text import UnsureError, arithmetic
@@ -57,6 +60,70 @@ def test_rows_repeated_by_a_count_agree() -> None:
     grouped = q.group_by(["a"], {"n": "count(*)"})
     found = duck.run(grouped, {store: rows}, {store: kinds})
     assert {tuple(r.values()) for r in _rows(found)} == {(1, 3), (2, 1), (None, 3)}
+
+
+def _of(text: str, *args: Any) -> Opaque:
+    """Spark's text, with columns for the gaps."""
+    return Opaque(tuple(text.split("@")), args)
+
+
+BIG, DAY = 2**31 - 1, datetime.date(2024, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "n + 1 > 0", "n * 2 > 0", "n - -1 <> 3", "-m > 5", "(n + 1) in (5, 7)", "l + 1 > 0",
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_left_to_spark(predicate: str) -> None:
+    """DuckDB would compute n > -1 for n + 1 > 0, and never meet the number that is too large."""
+    table = al.table("R", ["n", "m", "l"])
+    rows = pa.table({"n": [BIG], "m": [-BIG - 1], "l": [2**63 - 1]})
+    kinds = (pa.int32(), pa.int32(), pa.int64())
+    rows = rows.cast(pa.schema(list(zip("nml", kinds, strict=True))))
+    with pytest.raises(UnsureError):
+        duck.run(table.select(predicate), {table: rows}, {table: kinds})
+
+
+def test_texts_that_do_not_fit_are_left_to_spark() -> None:
+    table = al.table("R", ["d", "x", "n"])
+    kinds = (pa.date32(), pa.decimal128(12, 2), pa.int32())
+    rows = pa.table({"d": [DAY], "x": [Decimal(0)], "n": [100_000]})
+    rows = rows.cast(pa.schema(list(zip("dxn", kinds, strict=True))))
+    product = Call("*", (_of("year(@)", Col(0)), Const(2_000_000)))
+    unsure = [
+        Call(">", (product, Const(0))),
+        Call(">", (_of("(- CAST('-2147483648' AS INT))"), Const(0))),
+        Call(">", (_of("CAST((@ / @) AS DECIMAL(38,20))", Col(1), Col(1)), Const(0))),
+        Call(">", (_of("CAST(CAST(@ AS SMALLINT) AS DECIMAL(5,0))", Col(2)), Const(0))),
+        Call("=", (Col(2), _of("CAST('1.5' AS INT)"))),
+    ]
+    for predicate in unsure:
+        with pytest.raises(UnsureError):
+            duck.run(Select(table, predicate), {table: rows}, {table: kinds})
+
+
+def test_a_sum_that_is_only_compared_must_fit() -> None:
+    table = al.table("R", ["k", "l"])
+    kinds = (pa.int64(), pa.int64())
+    sums = table.group_by(["k"], {"s": "sum(l)"})
+    rows = pa.table({"k": [1, 1], "l": [2**62, 2**62]})
+    with pytest.raises(UnsureError):
+        duck.run(sums.select("s > 0").project(["k"]), {table: rows}, {table: kinds})
+    found = duck.run(sums.select("s > 0"), {table: rows.slice(1)}, {table: kinds})
+    assert _rows(found) == [{"0": 1, "1": 2**62}]
+
+
+def test_numbers_are_counted_down_as_spark_does() -> None:
+    """explode(sequence(1, n)) of a user's, where n need not be a count."""
+    table = al.table("R", ["n"])
+    q = Unnest(table, times(Col(0)), ("i",), False)
+    rows = pa.table({"n": [2, 0, -1, None]})
+    found = Counter(
+        tuple(r.values()) for r in _rows(duck.run(q, {table: rows}, {table: (pa.int64(),)}))
+    )
+    assert found == Counter([(2, 1), (2, 2), (0, 1), (0, 0), (-1, 1), (-1, 0), (-1, -1)])
 
 
 def _rows(table: pa.Table) -> list[dict[str, object]]:

@@ -42,7 +42,8 @@ EXPRESSIONS = [
     "char_length({s})", "({s} || {t})", "year({d})", "month({d})", "day({d})", "quarter({d})",
     "year(CAST({d} AS DATE))", "CAST({i} AS DOUBLE)", "CAST({l} AS DOUBLE)", "({f} + {f})",
     "({f} * CAST({i} AS DOUBLE))", "({x} / 7.0BD)", "(100.00BD * {x} / 0.30BD)", "({f} - {f})",
-    "({x} * (CAST(1 AS DECIMAL(1,0)) - {x}))",
+    "({x} * (CAST(1 AS DECIMAL(1,0)) - {x}))", "CAST(({x} / 7.0BD) AS DECIMAL(38,20))",
+    "CAST(CAST({i} AS SMALLINT) AS DECIMAL(5,0))", "(- {i})", "(- {l})", "CAST('12' AS BIGINT)",
 ]  # fmt: skip
 
 

@@ -345,7 +345,9 @@ class _Writer:
                     made = exp.Lateral(this=text(generator), view=True, outer=outer, alias=alias)
                     tree.set("laterals", [made])
                 else:
-                    numbers = Opaque(("RANGE(1, CAST(", " AS INT) + 1)"), generator.args)
+                    down = " < 1 THEN -1 ELSE 1 END)"  # as Spark counts, if it is a user's
+                    parts = ("GENERATE_SERIES(1, CAST(", " AS INT), CASE WHEN ", down)
+                    numbers = Opaque(parts, generator.args * 2)
                     rows = exp.Unnest(expressions=[text(numbers)], alias=alias)
                     tree.set("joins", [exp.Join(this=rows, kind="CROSS")])
             case Top(_, order, limit, offset):

@@ -30,7 +30,7 @@ def computing(label: str, then: str) -> Iterator[None]:
             raise
         raise QueryFailedError(
             f"Spark cannot compute {label} from the rows that there are: {reason(error)}",
-            hint=f"{then} Change these rows, or the query.",
+            hint=f"{then} Change these rows, the query, or the setting that Spark names.",
         ) from error
 
 

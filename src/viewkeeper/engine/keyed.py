@@ -26,7 +26,7 @@ def rows_with(spark: SparkSession, pin: Pin, sought: pa.Table, keys: Sequence[st
     wanted = sought.select(list(keys)).cast(pa.schema([schema.field(k) for k in keys]))
     rows = _on_driver(pin, wanted, keys)
     if rows is not None:
-        return _with_keys(rows, wanted, keys)
+        return rows
     frame = at(spark, pin.source, pin.version, schema.names)
     if not keys:
         return frame.toArrow().cast(schema)
@@ -39,7 +39,7 @@ def rows_with(spark: SparkSession, pin: Pin, sought: pa.Table, keys: Sequence[st
 
 
 def _on_driver(pin: Pin, wanted: pa.Table, keys: Sequence[str]) -> pa.Table | None:
-    """The rows, perhaps with others; None if only Spark can read them, or they are too many."""
+    """The rows; None if only Spark can read them, or they are too many."""
     found = lookup.files(pin.source, pin.version)
     if found is None:
         return None
@@ -51,8 +51,9 @@ def _on_driver(pin: Pin, wanted: pa.Table, keys: Sequence[str]) -> pa.Table | No
         if not limits:
             return None
     try:
-        return lookup.read(found, [f.name for f in pin.columns], limits, _MOST_ROWS)
-    except UnusualError:
+        rows = lookup.read(found, [f.name for f in pin.columns], limits, _MOST_ROWS)
+        return None if rows is None else _with_keys(rows, wanted, keys)
+    except (UnusualError, OverflowError, ValueError):  # also dates that Python has not
         return None
 
 

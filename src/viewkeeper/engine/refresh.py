@@ -208,8 +208,6 @@ def refresh(
         try:
             ways.incremental(spark, found, report, choice)
         except (StoreDiffersError, HeavyError, AnalysisException, *_OF_VALUES) as error:
-            if record.refresh == "incremental" and isinstance(error, _OF_VALUES):
-                raise
             e = _why_not(error)
             if record.refresh == "incremental":
                 raise NotIncrementalError(

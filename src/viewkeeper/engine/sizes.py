@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from viewkeeper.algebra.nodes import Query
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
-from viewkeeper.lake import history, log
+from viewkeeper.lake import history, log, tips
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.sources import Source, at, comparable
 from viewkeeper.plan.shapes import Store
@@ -24,11 +24,14 @@ _UNKNOWN = 1_000_000  # rows of a table whose log we cannot read on the driver
 def row_count(pin: Pin) -> int:
     """The number of rows of a table at a version, from its log's statistics."""
     path = pin.source.local_path
-    return _UNKNOWN if path is None else _counted(path, pin.source.table_id, pin.version)
+    if path is None:
+        return _UNKNOWN
+    mark = tips.mark_of(path, pin.version)
+    return _counted(path, pin.source.table_id, pin.version, mark)
 
 
 @lru_cache(maxsize=1024)
-def _counted(path: str, table_id: str, version: int) -> int:
+def _counted(path: str, table_id: str, version: int, mark: tips.Mark | None) -> int:
     try:
         return sum(_rows(add) for add in log.files(path, version).values())
     except UnusualError:

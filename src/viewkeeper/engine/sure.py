@@ -43,7 +43,7 @@ from viewkeeper.algebra.orders import plain_order
 from viewkeeper.algebra.repeats import counted
 from viewkeeper.algebra.scalars import COMPARISONS, Agg, Call, Col, Const, Opaque, Scalar
 from viewkeeper.algebra.walk import postorder
-from viewkeeper.engine.sure_text import UnsureError, arithmetic, quotient
+from viewkeeper.engine.sure_text import UnsureError, arithmetic, quotient, whole_numbers
 from viewkeeper.lake.arrow import arrow_schema
 from viewkeeper.plan import finish
 
@@ -141,9 +141,21 @@ def _scalar(e: Scalar, kinds: Kinds) -> tuple[Scalar, pa.DataType]:
             return Opaque(text, tuple(typed[i][0] for i in order)), kind
         case Call(op, args):
             typed = [_scalar(a, kinds) for a in args]
-            made = Call(op, tuple(a for a, _ in typed))
-            return made, _call(op, [k for _, k in typed])
+            kind = _call(op, [k for _, k in typed])
+            values = tuple(a for a, _ in typed)
+            if op in ("+", "-", "*", "neg") and kind in _WIDTHS:
+                return _whole(op, values, kind), kind
+            return Call(op, values), kind
     raise UnsureError(str(e))
+
+
+def _whole(op: str, args: tuple[Scalar, ...], kind: pa.DataType) -> Opaque:
+    """Arithmetic of whole numbers, with an error where the result does not fit."""
+    wide, narrow = whole_numbers(kind)
+    if op == "neg":
+        return Opaque(("CAST(-CAST(", f" AS {wide}) AS {narrow})"), args)
+    middle = f" AS {wide}) {op} CAST("
+    return Opaque(("CAST(CAST(", middle, f" AS {wide}) AS {narrow})"), args)
 
 
 def _constant(value: Any) -> pa.DataType:
@@ -260,7 +272,8 @@ def _as_decimal(kind: pa.DataType) -> pa.DataType:
 
 
 def _grouped(q: GroupBy, below: Query, kinds: Kinds) -> tuple[Query, Kinds]:
-    """Γ, with the averages from sums and counts in a Π above: those of DuckDB are not exact."""
+    """Γ, with a Π above for averages, from sums and counts, since those of DuckDB are not exact,
+    and for sums of whole numbers, which DuckDB would let grow beyond what Spark can hold."""
     aggs: list[Agg] = []
     items: list[Scalar] = [Col(i) for i in range(len(q.keys))]
     held = [kinds[k] for k in q.keys]
@@ -278,10 +291,11 @@ def _grouped(q: GroupBy, below: Query, kinds: Kinds) -> tuple[Query, Kinds]:
         else:
             made, kind = _aggregate(a, kinds)
             aggs.append(made)
-            item = at
+            whole = made.function == "sum" and kind == pa.int64()
+            item = Opaque(("CAST(", " AS BIGINT)"), (at,)) if whole else at
         items.append(item)
         held.append(kind)
-    if len(aggs) == len(q.aggs):
+    if all(isinstance(item, Col) for item in items):
         return GroupBy(below, q.keys, tuple(aggs), q.names), tuple(held)
     names = tuple(f"a{i}" for i in range(len(aggs)))
     return Project(GroupBy(below, q.keys, tuple(aggs), names), tuple(items), q.columns), tuple(held)

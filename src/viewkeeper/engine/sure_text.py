@@ -43,6 +43,18 @@ def quotient(a: str, b: str, scales: tuple[int, int], precision: int, scale: int
     return f"CAST(CAST({whole} AS DECIMAL(38,0)) * {unit} AS DECIMAL({precision},{scale}))"
 
 
+def whole_numbers(kind: pa.DataType) -> tuple[str, str]:
+    """The types of DuckDB in which whole numbers of a type are added or multiplied, and to which
+    the result is cast, so that one that does not fit is an error. DuckDB's own arithmetic is not
+    to be relied on: for n + 1 > 0 it computes n > -1.
+
+    >>> whole_numbers(pa.int32())
+    ('BIGINT', 'INT')
+    """
+    name = next(name for name, width in _WIDTHS.items() if width == kind)
+    return "HUGEINT" if kind == pa.int64() else "BIGINT", name
+
+
 def _power(n: int) -> str:
     return f"CAST('1{'0' * n}' AS DECIMAL({n + 1},0))"
 
@@ -66,12 +78,12 @@ def _arithmetic(parts: tuple[str, ...], kinds: tuple[pa.DataType, ...]) -> Text:
 def _strict(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> exp.Expr:
     if isinstance(e, exp.Div):
         a, b = (_decimal(_kind(side, kinds)) for side in (e.this, e.expression))
-        to = _divided(a, b)
+        result = _divided(a, b)
         top, below = (
             f"({side.transform(lambda x: _strict(x, kinds)).sql(dialect='duckdb')})"
             for side in (e.this, e.expression)
         )
-        text = quotient(top, below, (a.scale, b.scale), to.precision, to.scale)
+        text = quotient(top, below, (a.scale, b.scale), result.precision, result.scale)
         return sqlglot.parse_one(text, dialect="duckdb")
     if isinstance(e, exp.Mul) and pa.types.is_decimal(a := _kind(e.this, kinds)):
         # DuckDB would multiply in 18 digits, if both sides fit into them
@@ -79,7 +91,13 @@ def _strict(e: exp.Expr, kinds: tuple[pa.DataType, ...]) -> exp.Expr:
         wide = exp.Cast(this=side, to=exp.DataType.build(f"DECIMAL(38, {a.scale})"))
         other = e.expression.transform(lambda x: _strict(x, kinds))
         return exp.Mul(this=wide, expression=other)
-    return exp.Cast(this=e.this, to=e.to) if isinstance(e, exp.TryCast) else e
+    if isinstance(e, exp.TryCast):  # a node that is replaced is not gone into
+        return exp.Cast(this=e.this.transform(lambda x: _strict(x, kinds)), to=e.to)
+    if isinstance(e, exp.Neg) and (kind := _kind(e.this, kinds)) in _DIGITS:
+        inner = exp.Paren(this=e.this.transform(lambda x: _strict(x, kinds)))
+        to_wide, to = (exp.DataType.build(n, dialect="duckdb") for n in whole_numbers(kind))
+        return exp.Cast(this=exp.Neg(this=exp.Cast(this=inner, to=to_wide)), to=to)
+    return e
 
 
 def _divided(a: pa.DataType, b: pa.DataType) -> pa.DataType:
@@ -217,8 +235,8 @@ def _cast(e: exp.Cast, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
             raise UnsureError(e.sql())
         return pa.decimal128(precision, scale)
     width = _WIDTHS.get(to.this.value)
-    if width is not None and (inner in _DIGITS or isinstance(literal, exp.Literal)):
-        if pa.types.is_decimal(inner) and inner.scale:
-            raise UnsureError(e.sql())
+    # DuckDB also reads 1.5, which it rounds, and 1_000 and 0x10
+    number = isinstance(literal, exp.Literal) and re.fullmatch(r"[+-]?\d+", literal.name)
+    if width is not None and (inner in _DIGITS or number):
         return width
     raise UnsureError(e.sql())

@@ -41,11 +41,12 @@ def main() -> int:
     parser.add_argument("--warm", type=int, default=1, help="rounds before, which do not count")
     parser.add_argument("--share", type=float, default=0.001, help="of the orders")
     parser.add_argument("--data", type=Path, default=tpch.ROOT / "data")
+    parser.add_argument("--memory", default="4g", help="of the driver; 8g for scale 10")
     parser.add_argument("--only", nargs="*", help="some of the queries: q01 q05 …")
     options = parser.parse_args()
     lake = options.data / f"bench-tpch-lake-{options.scale:g}"
     shutil.rmtree(lake, ignore_errors=True)
-    keeper = vk.connect(lake, SETTINGS)
+    keeper = vk.connect(lake, SETTINGS | {"spark.driver.memory": options.memory})
     tpch.load(keeper.spark, tpch.generate(options.scale, options.data))
     views = {n: q for n, q in tpch.queries().items() if not options.only or n in options.only}
     for name, sql in views.items():

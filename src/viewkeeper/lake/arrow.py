@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -72,10 +73,11 @@ def read_file(
     whose rows have signs of their own. ``partition`` holds the values that the file lacks.
     """
     file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-    if any(mark in (file.metadata.metadata or {}) for mark in LEGACY):
+    if is_legacy(file.metadata.metadata or {}):
         raise UnusualError("another calendar")
     target = arrow_schema(fields)
     stored = set(file.schema_arrow.names)
+    check_case(stored, target.names)
     wanted = [name for name in target.names if name in stored and name not in partition]
     extra = [c for c in (weight, "_change_type" if sign is None else None) if c]
     held = file.read(columns=list(dict.fromkeys([*wanted, *extra])))
@@ -92,6 +94,32 @@ def read_file(
         raise UnusualError(str(error)) from error
     weights = _weights(held, sign, weight)
     return pa.table([*columns, weights], schema=change_schema(fields))
+
+
+def is_legacy(marks: Mapping[bytes, bytes]) -> bool:
+    """Whether a file's old dates or times are in another calendar: it says so, or was written by a
+    version of Spark that did not know another.
+
+    >>> [is_legacy({b"org.apache.spark.version": v}) for v in (b"2.4.3", b"3.0.1", b"4.2.0")]
+    [True, True, False]
+    """
+    if any(mark in marks for mark in LEGACY):
+        return True
+    written = re.match(rb"(\d+)\.(\d+)", marks.get(b"org.apache.spark.version", b""))
+    return written is not None and (int(written[1]), int(written[2])) < (3, 1)
+
+
+def check_case(stored: Collection[str], names: Iterable[str]) -> None:
+    """Raises where a file has a column under its name in other letters, as Spark would read it.
+
+    Raises
+    ------
+    UnusualError
+        When only Spark can read the file.
+    """
+    lower = {name.lower() for name in stored}
+    if any(name not in stored and name.lower() in lower for name in names):
+        raise UnusualError("a column whose name differs in case")
 
 
 def net(change: pa.Table) -> pa.Table:

@@ -68,7 +68,7 @@ class Commit:
 
 def parse(version: int, text: str) -> Commit:
     """Read the text of a commit: one JSON action per line."""
-    lines = (json.loads(line) for line in text.splitlines() if line.strip())
+    lines = (json.loads(line) for line in text.split("\n") if line.strip())
     return Commit(version, tuple((kind, body) for line in lines for kind, body in line.items()))
 
 

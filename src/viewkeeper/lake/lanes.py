@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DecimalType, StructField, StructType
 
 from viewkeeper.lake import arrow, history, jvm, lookup, patching, tips
 from viewkeeper.lake.arrow import UnusualError
@@ -24,6 +24,7 @@ from viewkeeper.lake.log import TakenError
 from viewkeeper.lake.sources import Source, quoted, struct, tip, version
 
 OP = "__op"
+_EXACT_DIGITS = 15  # of a decimal that a floating point number holds
 _MARK = "viewkeeper"
 
 # Key types whose equality deltalake and Spark agree on; of the floats, all values but zero.
@@ -194,11 +195,18 @@ def append(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
         before = table.version()
         try:
             data = _fitted(upserts, fields)
-            write_deltalake(table, data, mode="append", commit_properties=stamp.properties)
-            return version_of(spark, source, stamp)
+            if not any(_is_rounded(f) for f in fields):
+                write_deltalake(table, data, mode="append", commit_properties=stamp.properties)
+                return version_of(spark, source, stamp)
+            if patching.can_patch(table) and _fills(data, fields):
+                folder = str(source.local_path)
+                patching.appended(folder, before, data, stamp.action, stamp.text)
+                return int(before) + 1
         except (pa.ArrowException, DeltaError) as error:
             if _came_second(spark, source, before, error):
                 raise
+        except UnusualError:
+            pass
     base = jvm.newest(spark, source.location)
     frame = _fitted_frame(_frame(spark, rows).where(F.col(OP) != "D"), base)
     return _commit(spark, source, base, frame, replace=False, stamp=stamp)
@@ -218,7 +226,7 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     table = open_native(source, patch.base)
     if _has(table, stamp):
         return version_of(spark, source, stamp)
-    if _hides_rows(table):
+    if patching.hides_rows(table) or any(_is_rounded(f) for f in fields):
         return _hidden(spark, source, table, patch, stamp, fields)
     before = table.version()
     try:
@@ -244,8 +252,18 @@ def native(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> i
     return version_of(spark, source, stamp)
 
 
-def _hides_rows(table: DeltaTable) -> bool:
-    return bool(table.metadata().configuration.get("delta.enableDeletionVectors") == "true")
+def _is_rounded(field: StructField) -> bool:
+    """Whether deltalake's statistics of a column are not exact, so that readers would leave out
+    files: it writes decimals as floating point numbers, and does not count NaN."""
+    kind = field.dataType
+    if isinstance(kind, DecimalType):
+        return bool(kind.scale > 0 and kind.precision > _EXACT_DIGITS)
+    return kind.typeName() in ("float", "double")
+
+
+def _fills(rows: pa.Table, fields: list[StructField]) -> bool:
+    """Whether no value is missing where there must be one."""
+    return all(f.nullable or not rows.column(f.name).null_count for f in fields)
 
 
 def _hidden(
@@ -256,7 +274,7 @@ def _hidden(
     stamp: Stamp,
     fields: list[StructField],
 ) -> int:
-    """The patch by deletion vectors."""
+    """The patch by a commit of our own."""
     before = table.version()
     found = lookup.files(source, before)
     if found is None or not patching.can_patch(table):
@@ -267,9 +285,11 @@ def _hidden(
         rows = _fitted(patch.rows, fields)
         sought = rows.filter(pc.not_equal(ops, "I"))
         come = rows.filter(pc.not_equal(ops, "D"))
-        patching.patched(
-            found, before, sought, patch.keys, come, stamp.action, stamp.text, feed=feed
-        )
+        if not _fills(come, fields):
+            raise UnusualError("a value is missing")
+        said = (stamp.action, stamp.text)
+        hide = patching.hides_rows(table)
+        patching.patched(found, before, sought, patch.keys, come, *said, feed=feed, hide=hide)
     except (pa.ArrowException, UnusualError):
         return merge(spark, source, patch, stamp)
     return int(before) + 1

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql.types import StructField, StructType
 
-from viewkeeper.lake import arrow, history
+from viewkeeper.lake import arrow, history, tips
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.sources import Source
 from viewkeeper.lake.vectors import FILE, ROW, Kept, kept_rows, without_deleted
@@ -105,8 +105,14 @@ def obstacle(source: Source, version: int) -> str | None:
     return None
 
 
-@lru_cache(maxsize=256)
 def _files(path: str, table_id: str, version: int) -> Files:
+    # deltalake names files by the folder's real path
+    return _listed(os.path.realpath(path), table_id, version, tips.mark_of(path, version))
+
+
+@lru_cache(maxsize=256)
+def _listed(path: str, table_id: str, version: int, mark: tips.Mark | None) -> Files:
+    """The files; the mark tells a version from another one that had its number before."""
     try:
         table = DeltaTable(path, version=version)
         config = table.metadata().configuration
@@ -124,9 +130,15 @@ def _files(path: str, table_id: str, version: int) -> Files:
     if "deletionVectors" in (table.protocol().reader_features or ()):
         if actions.num_rows and pc.sum(actions.column("num_records")).as_py() > _MOST_MASKED:
             raise UnusualError("deletion vectors of a large table")
-        kept = kept_rows(table)
+        try:
+            kept = kept_rows(table)
+        except Exception as error:  # a vector that is not there, for one
+            raise UnusualError(str(error)) from error
     fields = {f.name: f for f in schema.fields}
-    return Files(path, fields, actions, tuple(table.metadata().partition_columns), kept)
+    found = Files(path, fields, actions, tuple(table.metadata().partition_columns), kept)
+    if not set(kept) <= set(paths_of(found, actions)):
+        raise UnusualError("deletion vectors of files that have other names")
+    return found
 
 
 def read(
@@ -147,6 +159,9 @@ def read(
     stored = [c for c in columns if c not in found.partitions]
     if not stored:
         raise UnusualError("no column that the files hold")
+    used = {*columns, *wanted} & set(found.partitions)
+    if not all(arrow.can_partition(found.fields[c].dataType) for c in used):
+        raise UnusualError("partition values that are left to Spark")
     target = arrow.arrow_schema(fields)
     actions = files_with(found, wanted)
     if not actions.num_rows or any(len(v) == 0 for v in wanted.values()):
@@ -194,7 +209,11 @@ def scan_text(
         raise UnusualError("columns that the files do not hold")
     if not paths or not columns or not all(is_usual(p) for p in paths):
         raise UnusualError("no rows, no columns, or another calendar")
-    items = [f"t.{quoted(c)} AS {quoted(n)}" for c, n in zip(columns, names, strict=True)]
+    values = [f"t.{quoted(c)}" for c in columns]
+    values = [
+        _whole(v) if k.typeName() == "double" else v for v, k in zip(values, kinds, strict=True)
+    ]
+    items = [f"{v} AS {quoted(n)}" for v, n in zip(values, names, strict=True)]
     masked = any(p in found.kept for p in paths)
     if masked and any(name.lower() in (FILE, ROW) for name in found.fields):
         raise UnusualError("a column has a name that DuckDB uses")
@@ -256,6 +275,8 @@ def connection() -> Any:
                 _SHARED[os.getpid()] = duckdb.connect(
                     config={"memory_limit": _MEMORY, "temp_directory": folder}
                 )
+                # Spark's files have times without a zone that are in UTC, others have them with one
+                _SHARED[os.getpid()].execute("SET GLOBAL TimeZone = 'UTC'")
             _LOCAL.duck = _SHARED[os.getpid()].cursor()
         _LOCAL.process = os.getpid()
     return _LOCAL.duck
@@ -280,10 +301,13 @@ def files_with(found: Files, wanted: Mapping[str, pa.Array]) -> pa.Table:
 def _between(actions: pa.Table, low: str, high: str, values: pa.Array) -> pa.ChunkedArray:
     """Whether a wanted value lies between a file's minimum and maximum; yes, if these are not
     known."""
-    ordered = pc.array_take(values, pc.sort_indices(values)).to_pylist()
-
+    try:
+        ordered = pc.array_take(values, pc.sort_indices(values)).to_pylist()
+        ends = zip(*(actions.column(c).to_pylist() for c in (low, high)), strict=True)
+    except (OverflowError, ValueError):  # dates that Python has not
+        return pa.chunked_array([pa.array([True] * actions.num_rows, pa.bool_())])
     kept = []
-    for a, b in zip(actions.column(low).to_pylist(), actions.column(high).to_pylist(), strict=True):
+    for a, b in ends:
         if a is None or b is None:
             kept.append(True)
         else:
@@ -294,9 +318,18 @@ def _between(actions: pa.Table, low: str, high: str, values: pa.Array) -> pa.Chu
 
 @lru_cache(maxsize=65_536)
 def is_usual(path: str) -> bool:
-    """Whether a file has today's calendar; files never change."""
-    marks = pq.read_metadata(path).metadata or {}
-    return not any(mark in marks for mark in arrow.LEGACY)
+    """Whether a file can be read, and has today's calendar; files never change."""
+    try:
+        marks = pq.read_metadata(path).metadata or {}
+    except OSError:  # a file of another place, or one that is gone
+        return False
+    return not arrow.is_legacy(marks)
+
+
+def _whole(column: str) -> str:
+    """A column of doubles that DuckDB does not look up in the statistics of files: those of some
+    writers leave out NaN. A file may have it in single precision, from before it was widened."""
+    return f"CASE WHEN {column} IS NULL THEN NULL ELSE CAST({column} AS DOUBLE) END"
 
 
 def quoted(name: str) -> str:

@@ -7,8 +7,11 @@ hidden, is written again without its hidden rows. All of it is one commit, with 
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from viewkeeper.lake import history, log, lookup, vectors, written
+from viewkeeper.lake import arrow, history, log, lookup, vectors, written
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.history import Action
 from viewkeeper.lake.lookup import Files
@@ -28,6 +32,7 @@ _SMALL = 512 * 1024  # bytes of a file that is rather written again
 _MUCH = 0.3  # of a file's rows: so many hidden ones make it worth writing again
 _LARGE = 64 * 2**20  # bytes of a file that is not written again here, whatever is hidden
 _CHECKPOINT = 50  # commits
+_LOG = logging.getLogger(__name__)
 # Features of tables that a patch need not heed, or does.
 _KNOWN = {"deletionVectors", "changeDataFeed", "appendOnly", "invariants", "timestampNtz"}
 
@@ -42,19 +47,25 @@ class Found:
 
 
 def can_patch(table: DeltaTable) -> bool:
-    """Whether a table may have deletion vectors, and nothing that we would have to heed."""
-    metadata = table.metadata()
-    return (
-        metadata.configuration.get("delta.enableDeletionVectors") == "true"
-        and can_commit(table)
-        and not metadata.partition_columns
-    )
+    """Whether a table has no partitions, and nothing that we would have to heed."""
+    return can_commit(table) and not table.metadata().partition_columns
+
+
+def hides_rows(table: DeltaTable) -> bool:
+    """Whether a table may have deletion vectors."""
+    return bool(table.metadata().configuration.get("delta.enableDeletionVectors") == "true")
 
 
 def can_commit(table: DeltaTable) -> bool:
-    """Whether a table has no feature that a commit of our own would have to heed."""
-    protocol = table.protocol()
-    return {*(protocol.writer_features or ()), *(protocol.reader_features or ())} <= _KNOWN
+    """Whether a table has no feature that a commit of our own would have to heed. Tables of old
+    protocols do not name theirs: what they ask for stands in their properties and columns."""
+    protocol, metadata = table.protocol(), table.metadata()
+    if not {*(protocol.writer_features or ()), *(protocol.reader_features or ())} <= _KNOWN:
+        return False
+    asked = any(key.startswith("delta.constraints.") for key in metadata.configuration)
+    columns = json.loads(table.schema().to_json())["fields"]
+    heeded = ("delta.generationExpression", "delta.identity", "delta.invariants")
+    return not asked and not any(m.startswith(heeded) for c in columns for m in c["metadata"])
 
 
 def patched(
@@ -66,6 +77,7 @@ def patched(
     txn: Action,
     said: str,
     feed: bool,
+    hide: bool = True,
 ) -> None:
     """Takes the rows of some keys away and adds others, in one commit.
 
@@ -85,6 +97,8 @@ def patched(
         The transaction and the text of the commit.
     feed : bool
         Whether the table has a change feed.
+    hide : bool
+        Whether it may have deletion vectors; else files are written again.
 
     Raises
     ------
@@ -110,8 +124,12 @@ def patched(
         actions.append(written.removed(add))
         if len(hidden) == rows:
             continue
-        if add["size"] <= (_LARGE if len(hidden) > _MUCH * rows else _SMALL):
+        if not hide and add["size"] > _LARGE:
+            raise UnusualError("a large file would be written again")
+        if not hide or add["size"] <= (_LARGE if len(hidden) > _MUCH * rows else _SMALL):
             pieces.append(remaining(path, hidden, come.schema))
+        elif "numRecords" not in (add.get("stats") or ""):
+            raise UnusualError("a file without its number of rows")
         else:
             actions.append(written.hidden(add, vectors.vector(folder, hidden)))
     new = pa.concat_tables(pieces)
@@ -124,8 +142,39 @@ def patched(
     except (log.TakenError, UnusualError):
         discard(folder, actions)
         raise
-    if (version + 1) % _CHECKPOINT == 0:
+    _make_checkpoint(folder, version + 1)
+
+
+def _make_checkpoint(folder: str, version: int) -> None:
+    """Now and then a checkpoint; it saves readers time, and the commit is there without it."""
+    if version % _CHECKPOINT:
+        return
+    try:
+        # the sum that Spark left of its own last one would be wrong, and cost its readers seconds
+        Path(folder, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
         DeltaTable(folder).create_checkpoint()
+    except (OSError, DeltaError) as error:
+        _LOG.warning("%s has no checkpoint: %s", folder, error)
+
+
+def appended(folder: str, version: int, come: pa.Table, txn: Action, said: str) -> None:
+    """Adds rows to a table without partitions, in one commit.
+
+    Raises
+    ------
+    TakenError
+        When another commit came first; nothing was done.
+    """
+    actions: list[Action] = [{"txn": txn}]
+    if come.num_rows:
+        actions.append(written.data_file(folder, come))
+    info = {"operation": "WRITE", "userMetadata": said, "isBlindAppend": True}
+    try:
+        log.commit(folder, version + 1, info, actions)
+    except (log.TakenError, UnusualError):
+        discard(folder, actions)
+        raise
+    _make_checkpoint(folder, version + 1)
 
 
 def discard(folder: str, actions: list[Action]) -> None:
@@ -143,6 +192,7 @@ def remaining(path: str, hidden: np.ndarray[Any, Any], schema: pa.Schema) -> pa.
     there = np.ones(file.metadata.num_rows, dtype=np.bool_)
     there[hidden] = False
     held = set(file.schema_arrow.names)
+    arrow.check_case(held, schema.names)
     rows = file.read(columns=[n for n in schema.names if n in held]).filter(pa.array(there))
     return _typed(rows, schema)
 
@@ -196,8 +246,11 @@ def _places(
     """
     names = ", ".join(f"t.{lookup.quoted(c)}" for c in [*columns, FILE, ROW])
     forms = [
-        ("epoch_us(" if time else "(") + "{}." + f"{lookup.quoted(k)})" for k, time in keys.items()
+        ("epoch_us(" if time else "(") + "{0}." + f"{lookup.quoted(k)})" for k, time in keys.items()
     ]
+    for i, key in enumerate(keys):  # statistics of files leave out NaN, and DuckDB trusts them
+        if pa.types.is_floating(wanted.schema.field(key).type):
+            forms[i] = f"CASE WHEN {forms[i]} IS NULL THEN NULL ELSE {forms[i]} END"
     same = " AND ".join(f"{f.format('t')} IS NOT DISTINCT FROM {f.format('s')}" for f in forms)
     options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
     options += ", filename = true, file_row_number = true"

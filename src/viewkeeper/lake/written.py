@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -68,9 +69,23 @@ def removed(add: Action, *, change: bool = True) -> Action:
 
 def hidden(add: Action, vector: Action) -> Action:
     """The action that adds a file again with another deletion vector."""
-    stats = json.loads(add.get("stats") or "{}") | {"tightBounds": False}
-    again = add | {"dataChange": True, "stats": json.dumps(stats), "deletionVector": vector}
+    again = add | {"dataChange": True, "stats": loose(add["stats"]), "deletionVector": vector}
     return {"add": again}
+
+
+def loose(stats: str) -> str:
+    """The same statistics, said to be of more rows than there are. They stay a text: the digits of
+    a decimal would not survive being read as a number.
+
+    >>> loose('{"numRecords":2,"maxValues":{"a":0.333333333333333333},"tightBounds":true}')
+    '{"numRecords":2,"maxValues":{"a":0.333333333333333333},"tightBounds":false}'
+    >>> loose('{"numRecords":2}')
+    '{"numRecords":2,"tightBounds":false}'
+    """
+    said = re.sub(r'"tightBounds"\s*:\s*true(?=[^"]*$)', '"tightBounds":false', stats)
+    if re.search(r'"tightBounds"\s*:\s*false(?=[^"]*$)', said):
+        return said
+    return f'{stats.rstrip().removesuffix("}")},"tightBounds":false}}'
 
 
 def statistics(rows: pa.Table) -> str:
@@ -90,7 +105,10 @@ def statistics(rows: pa.Table) -> str:
         nulls[name] = column.null_count
         if not _is_ranged(column.type):
             continue
-        ends = pc.min_max(column).as_py()
+        try:
+            ends = pc.min_max(column).as_py()
+        except (OverflowError, ValueError):  # a date that Python has not
+            continue
         if ends["min"] is not None and all(_fits(v) for v in ends.values()):
             least[name], most[name] = (_json(ends[end]) for end in ("min", "max"))
     found: Mapping[str, Any] = {

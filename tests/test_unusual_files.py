@@ -65,6 +65,15 @@ def test_rows_with_nan_are_patched(tmp_path: Path) -> None:
     assert rows(path, ["k"]) == [(1,)]
 
 
+def test_our_files_have_no_range_of_numbers_that_may_be_nan(tmp_path: Path) -> None:
+    table = pa.table({"f": [1.0, NAN], "k": [1, 2], "a": [[NAN], [1.0]]})
+    path = written.data_file(str(tmp_path), table)["add"]["path"]
+    group = pq.read_metadata(tmp_path / path).row_group(0)
+    ranged = {group.column(i).path_in_schema for i in range(3) if group.column(i).is_stats_set}
+    assert ranged == {"k"}
+    assert pq.read_table(tmp_path / path).num_rows == 2
+
+
 def test_a_patch_without_vectors(tmp_path: Path) -> None:
     """A table that may have none is written again, in one commit with its change."""
     path = str(tmp_path)

@@ -132,10 +132,16 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, (int, str)) else value.isoformat()
 
 
+def _has_floats(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_nested(kind)
+
+
 def _write(path: str, rows: pa.Table) -> int:
     """The size of the file, which is on the disk when this returns."""
     with open(path, "xb") as file:
-        pq.write_table(rows, file, row_group_size=_GROUP)
+        # Arrow's statistics leave out NaN, which is greater than any number to Spark
+        exact = [f.name for f in rows.schema if not _has_floats(f.type)]
+        pq.write_table(rows, file, row_group_size=_GROUP, write_statistics=exact)
         file.flush()
         os.fsync(file.fileno())
     return os.path.getsize(path)

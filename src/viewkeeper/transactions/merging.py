@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,15 +12,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from viewkeeper.lake import jvm
-from viewkeeper.lake.arrow import arrow_schema, summed
+from viewkeeper.lake.arrow import arrow_schema, repeated, summed
 from viewkeeper.lake.sources import at, quoted
 from viewkeeper.transactions.errors import StatementError
-from viewkeeper.transactions.reading import Clause, Merge
+from viewkeeper.transactions.reading import Clause, Merge, parts_of, shortened
 from viewkeeper.transactions.state import Reading, State, read_query
-from viewkeeper.transactions.steps import Find, asked, fitted, local_rows, same_columns
-from viewkeeper.transactions.targets import Target, cast, selected
+from viewkeeper.transactions.steps import (
+    Find,
+    arriving,
+    asked,
+    check_deterministic,
+    check_kept,
+    fitted,
+    local_rows,
+    same_columns,
+)
+from viewkeeper.transactions.targets import Target, cast, lost, may_lose, selected
 
-_ROW, _CLAUSE, _COPIES = "__row", "__clause", "__copies"
+_ROW, _CLAUSE, _COPIES, _PAIRS = "__row", "__clause", "__copies", "__pairs"
+_LOST = "__lost"
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class MergeStep:
     schema: StructType
     merge: Merge
     text: str
+    checked: bool = False  # whether values may be lost by the casts to their columns
 
     def run(self, state: State) -> None:
         same_columns(self, state)
@@ -57,9 +68,9 @@ class MergeStep:
             if rows is not None and updates:
                 chosen = pc.is_in(rows.column(_CLAUSE), value_set=pa.array(updates, pa.int32()))
                 new = self._part(rows.filter(chosen), "n")
-                overlay = overlay.inserted(fitted(new, self.target))
+                overlay = overlay.inserted(arriving(new, self.target))
         if missing is not None:
-            overlay = overlay.inserted(fitted(self._part(missing, "n"), self.target))
+            overlay = overlay.inserted(arriving(self._part(missing, "n"), self.target))
         state.put(overlay)
 
     def analyse(self, spark: SparkSession) -> None:
@@ -72,7 +83,23 @@ class MergeStep:
             for kind in ("matched", "alone", "missing"):
                 text = self._sql(kind)
                 if text is not None:
-                    asked(lambda text=text: own.sql(text), self.text)  # type: ignore[misc]
+                    self._check(own, kind, text)
+
+    def _check(self, own: SparkSession, kind: str, text: str) -> None:
+        """What Delta refuses too; and subqueries in values, which would not see what the
+        transaction did before."""
+        plan = asked(lambda: own.sql(text), self.text)._jdf.queryExecution().analyzed()
+        if not plan.subqueriesAll().isEmpty():
+            raise StatementError(
+                "a subquery in a condition or value of MERGE",
+                text=self.text,
+                hint="Put the query into USING, and name its columns in the clauses.",
+            )
+        if not plan.deterministic():  # a value may be so
+            given = [c.condition for c in self._clauses(kind) if c.condition]
+            conditions = " AND ".join(f"({c}\n)" for c in given) or "true"
+            chosen = f"SELECT 1 FROM {self._tables(kind)} WHERE {conditions}"
+            check_deterministic(own, chosen, self.text)
 
     # ── the three queries ──
 
@@ -83,7 +110,12 @@ class MergeStep:
 
     def _rows(self, own: SparkSession, kind: str) -> pa.Table | None:
         text = self._sql(kind)
-        return None if text is None else asked(lambda: own.sql(text).toArrow(), self.text)
+        if text is None:
+            return None
+        rows = asked(lambda: own.sql(text).toArrow(), self.text)
+        if self.checked:
+            check_kept(rows.column(_LOST), self.target, self.text)
+        return rows
 
     def _clauses(self, kind: str) -> list[Clause]:
         return [c for c in self.merge.clauses if c.kind == kind]
@@ -92,33 +124,38 @@ class MergeStep:
         clauses = self._clauses(kind)
         if not clauses:
             return None
-        t = f"__vk_target AS {self.merge.alias or _last(self.merge.table)}"
-        s_name = self.merge.source_alias or _last(self.merge.source)
-        s = f"__vk_source AS {s_name}"
+        alias, s_name = _aliases(self.merge)
         fields = self.target.fields
         whens = " ".join(
             f"WHEN ({c.condition or 'true'}\n) THEN {i}" for i, c in enumerate(clauses)
         )
         items = [f"CASE {whens} END AS {_CLAUSE}"]
-        alias = self.merge.alias or _last(self.merge.table)
+        bad: list[str] = []
         for i, f in enumerate(fields):
             old = f"{alias}.{quoted(f.name)}" if kind != "missing" else self.target.default(f)
             if kind != "missing":
                 items.append(f"{old} AS o{i}")
             values = [(j, self._value(c, f.name, s_name)) for j, c in enumerate(clauses)]
             texts = [f"WHEN {j} THEN {cast(v, f)}" for j, v in values if v is not None]
+            for j, v in values:
+                if v is not None and self.checked:
+                    bad += lost([(v, f)], self.target, f"{_CLAUSE} = {j}")
             case = f"CASE {_CLAUSE} {' '.join(texts)} ELSE {cast(old, f)} END" if texts else old
             items.append(f"{cast(case, f)} AS n{i}")
         if kind == "matched":
             items.append(f"{s_name}.{_ROW} AS {_ROW}")
-            tables = f"{t} JOIN {s} ON ({self.merge.on}\n)"
-        elif kind == "missing":
-            tables = f"{s} LEFT ANTI JOIN {t} ON ({self.merge.on}\n)"
-        else:
-            tables = f"{t} LEFT ANTI JOIN {s} ON ({self.merge.on}\n)"
-        return (
-            f"SELECT * FROM (SELECT {', '.join(items)} FROM {tables}) WHERE {_CLAUSE} IS NOT NULL"
-        )
+        if self.checked:
+            items.append(f"CASE {' '.join(bad) or 'WHEN false THEN 0'} END AS {_LOST}")
+        rows = f"SELECT {', '.join(items)} FROM {self._tables(kind)}"
+        return f"SELECT * FROM ({rows}) WHERE {_CLAUSE} IS NOT NULL"
+
+    def _tables(self, kind: str) -> str:
+        """The rows that the clauses of a kind are for."""
+        target, source = _aliases(self.merge)
+        t, s = f"__vk_target AS {target}", f"__vk_source AS {source}"
+        first, second = (s, t) if kind == "missing" else (t, s)
+        join = "JOIN" if kind == "matched" else "LEFT ANTI JOIN"
+        return f"{first} {join} {second} ON ({self.merge.on}\n)"
 
     def _value(self, c: Clause, column: str, s: str) -> str | None:
         """What a column becomes by a clause; None: what it was, or its default."""
@@ -153,17 +190,9 @@ class MergeStep:
                 text=self.text,
                 hint="Make the source's rows distinct in the columns of the ON condition.",
             )
-        seen: set[Any] = set()
-        kept = []
-        for i, row in enumerate(pairs.select(old).to_pylist()):
-            key = tuple(row.values())
-            if key not in seen:
-                seen.add(key)
-                kept.append(i)
-        first = pairs.take(pa.array(kept, pa.int64()))
-        counts = first.column(_COPIES).to_pylist()
-        places = [i for i, n in enumerate(counts) for _ in range(n)]
-        taken = first.select(old).take(pa.array(places, pa.int64()))
+        # a row has as many copies in each of its pairs as the table has of it
+        each = summed(pairs.select([*old, _COPIES]).append_column(_PAIRS, ones), 2)
+        taken = repeated(each.select(old), pc.divide(each.column(_COPIES), each.column(_PAIRS)))
         return taken.append_column(_CLAUSE, pa.array([0] * taken.num_rows, pa.int32()))
 
     def _part(self, rows: pa.Table, which: str) -> pa.Table:
@@ -188,9 +217,14 @@ def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeSte
     if not s.clauses:
         raise StatementError("MERGE without a WHEN clause", text=text, hint="Add WHEN MATCHED ….")
     schema = asked(lambda: spark.sql(f"SELECT * FROM {s.source}").schema, text)
-    names = selected(schema.names)
-    sql = f"SELECT {names} FROM {s.source}"
-    made = MergeStep(into, _source(spark, sql, text), schema, s, text)
+    if len({n.lower() for n in schema.names}) < len(schema.names):
+        raise StatementError(
+            f"the source has a column twice: {', '.join(schema.names)}",
+            text=text,
+            hint="Give each of its columns a name of its own.",
+        )
+    sql = f"SELECT {selected(schema.names)} FROM {s.source}"
+    made = MergeStep(into, _source(spark, sql, text), schema, _short(s), text, may_lose(spark))
     made.analyse(spark)
     return made
 
@@ -211,8 +245,47 @@ def clauses_of(
     return tuple(found)
 
 
-def _pairs(given: Mapping[str, str] | str) -> tuple[tuple[str, str], ...] | None:
-    return None if isinstance(given, str) else tuple(given.items())
+def _pairs(given: Any) -> tuple[tuple[str, str], ...] | None:
+    """What is set; None for the star.
+
+    >>> _pairs("*"), _pairs({"a": "s.a + 1", "b": 2, "c": None})
+    (None, (('a', 's.a + 1'), ('b', '2'), ('c', 'NULL')))
+    """
+    if isinstance(given, str) and given.strip() == "*":
+        return None
+    if not isinstance(given, Mapping) or not given:
+        raise StatementError(
+            f"merge sets {given!r}", hint='Give "*", or a dict such as {"n": "t.n + s.n"}.'
+        )
+    return tuple((str(n), "NULL" if e is None else str(e)) for n, e in given.items())
+
+
+def _aliases(s: Merge) -> tuple[str, str]:
+    """What the target and the source are called in the queries."""
+    return s.alias or _last(s.table), s.source_alias or _last(s.source)
+
+
+def _short(s: Merge) -> Merge:
+    """A MERGE in which tables without an alias are called by the last part of their names, for
+    that is all that Spark knows of them in the queries here."""
+    target, source = _aliases(s)
+    long = [(parts_of(s.table), target)] if s.alias is None else []
+    long += [(parts_of(s.source), source)] if s.source_alias is None else []
+
+    def short(text: str) -> str:
+        for table, alias in long:
+            text = shortened(text, table, alias)
+        return text
+
+    clauses = [
+        replace(
+            c,
+            condition=None if c.condition is None else short(c.condition),
+            values=None if c.values is None else tuple((n, short(e)) for n, e in c.values),
+        )
+        for c in s.clauses
+    ]
+    return replace(s, on=short(s.on), clauses=tuple(clauses))
 
 
 def _last(name: str) -> str:
@@ -226,5 +299,5 @@ def _last(name: str) -> str:
 
 
 def _source(spark: SparkSession, sql: str, text: str) -> Reading | pa.Table:
-    rows = local_rows(spark, sql)
+    rows = asked(lambda: local_rows(spark, sql), text)
     return read_query(spark, sql, text) if rows is None else rows

@@ -1,7 +1,7 @@
 """INSERT, DELETE, UPDATE and MERGE, split into the parts that Spark is to evaluate.
 
-The text is cut between tokens; each part stays as the user wrote it. Spark's own parser has read
-the whole before, so what is found here is known to be well formed.
+The text is cut between tokens; each part stays as the user wrote it. Where there is a
+session Spark's own parser reads the whole too, so what is found is known to be well formed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
 from sqlglot import TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from viewkeeper.transactions.errors import StatementError
 
 _HINT = "Use INSERT INTO, DELETE FROM, UPDATE … SET or MERGE INTO."
+_QUERY = ("SELECT", "VALUES", "WITH", "TABLE", "FROM", "(")  # what a query begins with
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,8 @@ Statement = Insert | Delete | Update | Merge
 S = TypeVar("S", bound=Statement)
 
 
-def read_change(text: str) -> Statement:
-    """The statement of a text.
+def read_change(text: str, spark: SparkSession | None = None) -> Statement:
+    """The statement of a text; with a session Spark's parser must be able to read it too.
 
     >>> read_change("DELETE FROM s.t WHERE a > 1 AND b = 'WHERE'")
     Delete(table='s.t', where="a > 1 AND b = 'WHERE'", alias=None)
@@ -88,7 +91,54 @@ def read_change(text: str) -> Statement:
         tokens = tokenize(text, read="spark")
     except SqlglotError as error:
         raise StatementError("the statement cannot be read", text=text, hint=_HINT) from error
-    return _Reader(text, tokens).statement()
+    found = _Reader(text, tokens).statement()
+    if spark is not None:
+        _check_syntax(spark, text)
+    return found
+
+
+def _check_syntax(spark: SparkSession, text: str) -> None:
+    session: Any = spark
+    try:
+        session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except ParseException as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise StatementError(first, text=text, hint=_HINT) from error
+
+
+def shortened(text: str, table: Sequence[str], alias: str) -> str:
+    """An expression with the alias of a table in the place of its name of several parts.
+
+    >>> shortened("c.d.t.a = t.b AND `D`.T.c > d.t.t AND x.d.t.a = 'd.t.c'", ["c", "d", "t"], "t")
+    "t.a = t.b AND t.c > t.t AND x.d.t.a = 'd.t.c'"
+    """
+    tokens = tokenize(text, read="spark")
+    own = [part.lower() for part in table]
+    pieces, done, at = [], 0, 0
+    while at < len(tokens):
+        last = at
+        while last + 2 < len(tokens) and tokens[last + 1].token_type == TokenType.DOT:
+            last += 2
+        parts = [_plain(text[t.start : t.end + 1]).lower() for t in tokens[at : last + 1 : 2]]
+        sizes = range(min(len(own), len(parts) - 1), 1, -1)
+        size = next((n for n in sizes if parts[:n] == own[-n:]), 0)
+        if size:
+            pieces += [text[done : tokens[at].start], alias]
+            done = tokens[at + 2 * (size - 1)].end + 1
+        at = last + 1
+    return "".join([*pieces, text[done:]])
+
+
+def parts_of(name: str) -> list[str]:
+    """The parts of a name; none of what is not a name.
+
+    >>> parts_of("a.`b``.c`"), parts_of("(SELECT 1)")
+    (['a', 'b`.c'], [])
+    """
+    tokens = tokenize(name, read="spark")
+    if len(tokens) % 2 == 0 or any(t.token_type != TokenType.DOT for t in tokens[1::2]):
+        return []
+    return [_plain(name[t.start : t.end + 1]) for t in tokens[::2]]
 
 
 def with_defaults(query: str, defaults: Sequence[str]) -> str:
@@ -160,7 +210,7 @@ class _Reader:
             self.expect("NAME")
             return Insert(table, self.rest(), by_name=True)
         columns = None
-        if self.word == "(" and self.word_at(self.at + 1) not in ("SELECT", "VALUES", "WITH", "("):
+        if self.word == "(" and not self._starts_query(self.at + 1):
             columns = self.names()
         return Insert(table, self.rest(), columns)
 
@@ -179,14 +229,19 @@ class _Reader:
             clauses.append(self.clause())
         return self.ended(Merge(table, source, on, tuple(clauses), alias, source_alias))
 
-    def clause(self) -> Clause:
-        kind = "matched"
-        if self.take("NOT"):
-            kind = "missing"
+    def kind(self) -> str:
+        """MATCHED, NOT MATCHED [BY TARGET] or NOT MATCHED BY SOURCE."""
+        kind = "missing" if self.take("NOT") else "matched"
         self.expect("MATCHED")
-        if self.take("BY"):
-            kind = "alone" if self.word == "SOURCE" else kind
-            self.at += 1
+        if kind == "missing" and self.take("BY"):
+            if self.take("SOURCE"):
+                return "alone"
+            if not self.take("TARGET"):
+                raise self.error("expected SOURCE or TARGET")
+        return kind
+
+    def clause(self) -> Clause:
+        kind = self.kind()
         condition = self.until(("THEN",)) if self.take("AND") else None
         self.expect("THEN")
         if self.take("DELETE"):
@@ -244,21 +299,31 @@ class _Reader:
     def until(self, words: tuple[str, ...], *, stop_at_word: bool = False) -> str:
         """The text up to one of some words outside brackets and CASE; with ``stop_at_word`` also
         up to the second of two words side by side, which is an alias."""
-        first, depth = self.at, 0
+        first = self.at
+        held: list[str] = []  # what is open: brackets and CASE
         while not self.done:
-            word = self.word
-            if depth == 0 and self.at > first and word in words:
+            word = "" if self.at > first and self.word_at(self.at - 1) == "." else self.word
+            if not held and self.at > first and word in words:
                 break
-            if stop_at_word and depth == 0 and self.at > first and self._starts_alias():
+            if stop_at_word and not held and self.at > first and self._starts_alias():
                 break
-            depth += word in ("(", "[", "CASE")
-            depth -= word in (")", "]", "END")
-            if depth < 0:
-                break
+            if word in (")", "]"):
+                while held[-1:] == ["CASE"]:  # a column of this name
+                    held.pop()
+                if not held:
+                    break
+                held.pop()
+            elif word in ("(", "[", "CASE"):
+                held.append(word)
+            elif word == "END" and held[-1:] == ["CASE"]:
+                held.pop()
             self.at += 1
         if self.at == first:
             raise self.error("something is missing here")
         return self.span(first, self.at)
+
+    def _starts_query(self, at: int) -> bool:
+        return self.word_at(at) in _QUERY and self.word_at(at + 1) not in (",", ")")
 
     def _starts_alias(self) -> bool:
         return self.word_at(self.at - 1) != "." and self.word not in (".", "(")

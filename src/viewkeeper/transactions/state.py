@@ -24,7 +24,8 @@ from viewkeeper.lake.sources import Source, at
 from viewkeeper.plan.prune import prune
 from viewkeeper.transactions.errors import StatementError, TooLargeError
 
-_DATA = "22"  # the class of SQLSTATEs for wrong values
+# the SQLSTATEs for wrong values: several rows of a scalar subquery, data, raise_error
+_DATA = ("21", "22", "P0001")
 MOST_ROWS = 1_000_000  # of a statement, on the driver
 
 
@@ -58,8 +59,8 @@ def read_query(spark: SparkSession, query: str | DataFrame, text: str) -> Readin
 
 @contextmanager
 def values_of(text: str) -> Iterator[None]:
-    """Spark's complaints about values (overflow, division by zero, text that is no number) are
-    ours about the statement."""
+    """Spark's complaints about values (overflow, division by zero, text that is no number, two rows
+    where one was asked for) are ours about the statement."""
     try:
         yield
     except PySparkException as error:

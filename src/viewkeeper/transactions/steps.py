@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,7 +26,15 @@ from viewkeeper.transactions import reading
 from viewkeeper.transactions.errors import RowError, StatementError
 from viewkeeper.transactions.standins import stand_in
 from viewkeeper.transactions.state import Reading, State, read_query, values_of
-from viewkeeper.transactions.targets import Target, cast, rows_from, selected
+from viewkeeper.transactions.targets import (
+    Target,
+    cast,
+    lost,
+    may_lose,
+    rows_from,
+    selected,
+    stored,
+)
 
 Find = Callable[[str], Target]
 _LOCAL = ("LocalRelation", "LogicalRDD", "Range", "OneRowRelation")
@@ -74,10 +83,12 @@ class InsertQuery:
 
     target: Target
     reading: Reading
+    checked: bool = False  # whether the reading's last column is that of ``_with_lost``
 
     def run(self, state: State) -> None:
         same_columns(self, state)
-        rows = fitted(state.rows(self.reading), self.target)
+        found = state.rows(self.reading)
+        rows = arriving(_kept(found, self.checked, self.target, self.reading.text), self.target)
         state.put(state.overlay(self.target.pin.source.name).inserted(rows))
 
 
@@ -89,16 +100,17 @@ class Change:
     target: Target
     reading: Reading
     places: tuple[int, ...] | None = None  # where a column's new value is; None: deleted
+    checked: bool = False  # as above
 
     def run(self, state: State) -> None:
         same_columns(self, state)
-        found = state.rows(self.reading)
+        found = _kept(state.rows(self.reading), self.checked, self.target, self.reading.text)
         found = found.rename_columns([str(i) for i in range(found.num_columns)])
         old = fitted(found.select([str(i) for i in range(len(self.target.fields))]), self.target)
         overlay = state.overlay(self.target.pin.source.name).deleted(old)
         if self.places is not None:
             new = found.select([str(i) for i in self.places])
-            overlay = overlay.inserted(fitted(new, self.target))
+            overlay = overlay.inserted(arriving(new, self.target))
         state.put(overlay)
 
 
@@ -113,6 +125,32 @@ def fitted(rows: pa.Table, into: Target) -> pa.Table:
         ) from error
 
 
+def arriving(rows: pa.Table, into: Target) -> pa.Table:
+    """Rows that are put into a table, as it will keep them."""
+    return stored(fitted(rows, into), into)
+
+
+def _kept(rows: pa.Table, checked: bool, into: Target, text: str) -> pa.Table:
+    """Rows without the column that says which value of theirs is lost, if none is."""
+    if not checked:
+        return rows
+    last = rows.num_columns - 1
+    check_kept(rows.column(last), into, text)
+    return rows.select(list(range(last)))
+
+
+def check_kept(places: pa.ChunkedArray, into: Target, text: str) -> None:
+    """Raises where a value did not fit its column."""
+    place = pc.max(places).as_py()
+    if place is not None:
+        f = into.fields[place]
+        raise StatementError(
+            f"a value does not fit the column {f.name} {f.dataType.simpleString()}",
+            text=text,
+            hint="Nothing was written. Cast the value, or use try_cast for NULL instead.",
+        )
+
+
 # ── reading ──
 
 
@@ -120,19 +158,22 @@ def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
     """INSERT of what the user gave: rows, or a DataFrame, by the names of its columns. Columns
     without a value get their defaults."""
     if isinstance(given, DataFrame):
+        _check_once([into.field(c).name for c in given.columns], "the DataFrame")
         named = {into.field(c).name: quoted(c) for c in given.columns}
     else:
         zone = str(spark.conf.get("spark.sql.session.timeZone"))
         rows, columns = rows_from(given, into, zone)
         if all(f.name in columns or into.default(f) == "NULL" for f in into.fields):
-            return InsertRows(into, rows)
+            return InsertRows(into, stored(rows, into))
         given = spark.createDataFrame(rows, schema=into.pin.schema(into.columns))
         named = {name: quoted(name) for name in columns}
-    items = _items(into, named)
-    frame = given.selectExpr(*items)
+    checked = may_lose(spark)
+    items = _with_lost(into, _items(into, named), named, checked)
+    frame = asked(lambda: given.selectExpr(*items), "the DataFrame")
     if is_local(given):
-        return InsertRows(into, fitted(asked(frame.toArrow, "the DataFrame"), into))
-    return InsertQuery(into, read_query(spark, frame, f"INSERT INTO {into.name}"))
+        rows = _kept(asked(frame.toArrow, "the DataFrame"), checked, into, "the DataFrame")
+        return InsertRows(into, arriving(rows, into))
+    return InsertQuery(into, read_query(spark, frame, f"INSERT INTO {into.name}"), checked)
 
 
 def _items(into: Target, given: Mapping[str, str]) -> list[str]:
@@ -140,6 +181,17 @@ def _items(into: Target, given: Mapping[str, str]) -> list[str]:
     return [
         f"{cast(given.get(f.name) or into.default(f), f)} AS {quoted(f.name)}" for f in into.fields
     ]
+
+
+def _with_lost(
+    into: Target, items: list[str], given: Mapping[str, str], checked: bool
+) -> list[str]:
+    """Columns, and where that is to be checked one more: the place of a column whose value is lost
+    by the cast to its type, or NULL."""
+    if not checked:
+        return items
+    cases = lost([(e, into.field(n)) for n, e in given.items()], into)
+    return [*items, f"CASE {' '.join(cases) or 'WHEN false THEN 0'} END AS `__lost`"]
 
 
 def is_local(frame: DataFrame) -> bool:
@@ -155,27 +207,31 @@ def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: 
     """INSERT INTO table [(columns)] query."""
     into = find(s.table)
     columns = [into.field(c).name for c in s.columns] if s.columns is not None else into.columns
-    if len(set(columns)) < len(columns):
-        raise StatementError("a column is named twice", text=text, hint="Name each column once.")
+    _check_once(columns, text)
     query = reading.with_defaults(s.query, [into.default(into.field(c)) for c in columns])
     given = asked(lambda: spark.sql(query).columns, text)
     if s.by_name:
         columns = [into.field(c).name for c in given]
+        _check_once(columns, text)
     if len(given) != len(columns):
         raise RowError(
             f"{into.name} gets {len(columns)} columns, the query has {len(given)}",
             hint=f"Give {', '.join(columns)}.",
         )
     places = {name: f"`__c{i}`" for i, name in enumerate(columns)}
-    items = [
-        cast(places.get(f.name, into.default(f)), f) + f" AS {quoted(f.name)}" for f in into.fields
-    ]
+    checked = may_lose(spark)
+    items = _with_lost(into, _items(into, places), places, checked)
     names = selected(f"__c{i}" for i in range(len(given)))
     sql = f"SELECT {', '.join(items)} FROM ({query}\n) AS `__q` ({names})"
     rows = asked(lambda: local_rows(spark, sql), text)
     if rows is not None:
-        return InsertRows(into, fitted(rows, into))
-    return InsertQuery(into, _read(spark, sql, text))
+        return InsertRows(into, arriving(_kept(rows, checked, into, text), into))
+    return InsertQuery(into, _read(spark, sql, text), checked)
+
+
+def _check_once(columns: list[str], text: str) -> None:
+    if len(set(columns)) < len(columns):
+        raise StatementError("a column is named twice", text=text, hint="Name each column once.")
 
 
 def local_rows(spark: SparkSession, sql: str) -> pa.Table | None:
@@ -200,9 +256,11 @@ def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -
     items = [f"{cast(into.value(e, f), f)} AS `__set{i}`" for i, (f, e) in enumerate(sets)]
     width = len(into.fields)
     places |= {f.name: width + i for i, (f, _) in enumerate(sets)}
+    checked = may_lose(spark)
+    items = _with_lost(into, items, {f.name: into.value(e, f) for f, e in sets}, checked)
     columns = ", ".join([selected(into.columns), *items])
     order = tuple(places[f.name] for f in into.fields)
-    return Change(into, _over(spark, into, s, columns, text), order)
+    return Change(into, _over(spark, into, s, columns, text), order, checked)
 
 
 def _over(
@@ -216,23 +274,27 @@ def _over(
     alias = s.alias or quoted(_last(s.table))
     with stand_in(spark, into) as name:
         try:
-            sql = f"SELECT {columns} FROM {name} AS {alias}" + _where(s.where)
-            found = read_query(spark, sql, text)
-            if found.definition.volatile and s.where is not None:
-                chosen = spark.sql(f"SELECT 1 FROM {name} AS {alias}" + _where(s.where))
-                _check_deterministic(chosen, text)
+            chosen = f"FROM {name} AS {alias}" + _where(s.where)
+            found = read_query(spark, f"SELECT {columns} {chosen}", text)
+            if found.definition.volatile:
+                check_deterministic(spark, f"SELECT 1 {chosen}", text)
             return found
         except StatementError:
             raise
         except ViewKeeperError:  # said of the table itself, if it is so there too
             pass
-    sql = f"SELECT {columns} FROM {_named(s.table, s.alias)}" + _where(s.where)
-    return _read(spark, sql, text)
+    chosen = f"FROM {_named(s.table, s.alias)}" + _where(s.where)
+    found = _read(spark, f"SELECT {columns} {chosen}", text)
+    if found.definition.volatile:
+        check_deterministic(spark, f"SELECT 1 {chosen}", text)
+    return found
 
 
-def _check_deterministic(chosen: DataFrame, text: str) -> None:
-    """Of rows that are equal a condition must choose all or none, as for Spark itself."""
-    if not chosen._jdf.queryExecution().analyzed().deterministic():
+def check_deterministic(spark: SparkSession, chosen: str, text: str) -> None:
+    """Of rows that are equal a condition must choose all or none, as for Spark itself; ``chosen``
+    is a query with the conditions, but without the values that a statement sets."""
+    frame = asked(lambda: spark.sql(chosen), text)
+    if not frame._jdf.queryExecution().analyzed().deterministic():
         raise StatementError(
             "the condition is not deterministic",
             text=text,

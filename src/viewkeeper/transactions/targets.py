@@ -98,12 +98,14 @@ def rows_from(given: Any, into: Target, zone: str = "UTC") -> tuple[pa.Table, se
     schema = arrow_schema(list(into.fields))
     try:
         if isinstance(given, pa.Table):
-            return _by_name({n: given.column(n) for n in given.schema.names}, into, schema, zone)
+            return _by_name(given, into, schema, zone)
         if hasattr(given, "columns") and hasattr(given, "to_dict"):  # pandas
             return rows_from(pa.Table.from_pandas(given, preserve_index=False), into, zone)
         listed = [_named(row) for row in given]
         if all(isinstance(row, Mapping) for row in listed):
             spelled = {n: into.field(str(n)).name for n in {n for row in listed for n in row}}
+            for row in listed:
+                _check_once(row, [spelled[n] for n in row])
             listed = [{spelled[n]: v for n, v in row.items()} for row in listed]
             names = set(spelled.values())
             for f in into.fields:
@@ -131,7 +133,29 @@ def _named(row: Any) -> Any:
     >>> _named(Row(b=1, a=2)), _named(Row(1, 2)), _named((1, 2))
     ({'b': 1, 'a': 2}, <Row(1, 2)>, (1, 2))
     """
-    return row.asDict() if isinstance(row, Row) and hasattr(row, "__fields__") else row
+    if not isinstance(row, Row) or not hasattr(row, "__fields__"):
+        return row
+    _check_once(row.__fields__, row.__fields__)
+    return row.asDict()
+
+
+def _check_once(given: Iterable[Any], columns: Sequence[str]) -> None:
+    """Each column may be there once; ``given`` are the names as the user wrote them."""
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"a column is there twice: {', '.join(map(str, given))}")
+
+
+def stored(rows: pa.Table, into: Target) -> pa.Table:
+    """Rows as a table keeps them: the empty text in a column that it is partitioned by is NULL."""
+    for name in into.pin.metadata.get("partitionColumns") or ():
+        place = rows.schema.get_field_index(into.field(name).name)
+        kind = rows.schema.field(place).type
+        if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            column = rows.column(place)
+            empty = pc.equal(pc.binary_length(column), 0)
+            column = pc.if_else(empty, pa.scalar(None, kind), column)
+            rows = rows.set_column(place, rows.schema.field(place), column)
+    return rows
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -152,11 +176,11 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _by_name(
-    given: Mapping[str, Any], into: Target, schema: pa.Schema, zone: str
+    given: pa.Table, into: Target, schema: pa.Schema, zone: str
 ) -> tuple[pa.Table, set[str]]:
-    named = {into.field(n).name: column for n, column in given.items()}
-    if len(named) < len(given):
-        raise _wrong(into, f"a column is there twice: {', '.join(given)}")
+    names = [into.field(n).name for n in given.schema.names]
+    _check_once(given.schema.names, names)
+    named = dict(zip(names, given.columns, strict=True))
     rows = len(next(iter(named.values()))) if named else 0
     for f in schema:
         kind = named[f.name].type if f.name in named else f.type
@@ -226,6 +250,24 @@ def _check_expressions(
 def cast(text: str, field: StructField) -> str:
     """An expression as a value of a column, in SQL."""
     return f"CAST(({text}\n) AS {field.dataType.simpleString()})"
+
+
+def may_lose(spark: SparkSession) -> bool:
+    """Whether a cast may lose a value where Spark would refuse to store it: without ANSI's rules
+    for expressions, Spark still has them for what it writes."""
+    policy = str(spark.conf.get("spark.sql.storeAssignmentPolicy")).upper()
+    return str(spark.conf.get("spark.sql.ansi.enabled")).lower() == "false" and policy != "LEGACY"
+
+
+def lost(values: Iterable[tuple[str, StructField]], into: Target, when: str = "true") -> list[str]:
+    """The cases in which a value is lost by the cast to its column, each with the column's place,
+    as branches of a CASE in SQL."""
+    found = []
+    for text, f in values:
+        tried = f"TRY_CAST(({text}\n) AS {f.dataType.simpleString()})"
+        bad = f"({text}\n) IS NOT NULL AND {tried} IS NULL"
+        found.append(f"WHEN {when} AND {bad} THEN {into.columns.index(f.name)}")
+    return found
 
 
 def selected(names: Iterable[str]) -> str:

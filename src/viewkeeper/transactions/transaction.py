@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
@@ -20,6 +20,8 @@ from viewkeeper.transactions.merging import clauses_of, merge_step
 from viewkeeper.transactions.reading import Delete, Insert, Merge, Update, read_change
 from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.steps import (
+    InsertQuery,
+    InsertRows,
     Step,
     delete_step,
     insert_query_step,
@@ -98,7 +100,8 @@ class Transaction:
         self._committer = committer
         self.steps: list[Step] = []
         self.labels: dict[str, str] = {}  # names as the user gave them, by full name
-        self.reads: dict[str, int] = {}  # versions that the user's own code has seen
+        # the tables that the user's own code has seen: their ids and versions
+        self.reads: dict[str, tuple[str, int]] = {}
         self.report: CommitReport | None = None
         self._state: State | None = None
         self._run = 0
@@ -127,6 +130,7 @@ class Transaction:
         --------
         >>> t.delete("t", "a > 1")                                        # doctest: +SKIP
         """
+        _check_text("the condition", where, or_none=True)
         statement = Delete(table, where)
         return self._add(delete_step(self._spark, statement, self._find, where or table))
 
@@ -145,6 +149,7 @@ class Transaction:
             raise StatementError(
                 f"update sets {values!r}", hint='Give a dict, such as {"n": "n + 1"}.'
             )
+        _check_text("the condition", where, or_none=True)
         pairs = tuple((str(n), str(e)) for n, e in values.items())
         text = f"UPDATE {table} SET " + ", ".join(f"{n} = {e}" for n, e in pairs)
         text += f" WHERE {where}" if where else ""
@@ -181,6 +186,7 @@ class Transaction:
         --------
         >>> t.merge("t", "news", "t.id = s.id", update="*", insert="*")   # doctest: +SKIP
         """
+        _check_text("the condition", on)
         if isinstance(source, DataFrame):
             name = f"__vk_given_{id(self)}_{len(self.steps)}"
             source.createOrReplaceTempView(name)
@@ -199,7 +205,8 @@ class Transaction:
         --------
         >>> t.sql("UPDATE t SET n = n + 1 WHERE a IN (SELECT a FROM u)")  # doctest: +SKIP
         """
-        s = read_change(text)
+        _check_text("the statement", text)
+        s = read_change(text, self._spark)
         read: dict[type, Callable[..., Step]] = {
             Insert: insert_query_step,
             Delete: delete_step,
@@ -221,6 +228,7 @@ class Transaction:
         >>> t.read("SELECT sum(n) FROM t").first()                        # doctest: +SKIP
         """
         self._check_open()
+        _check_text("the query", query)
         text = query if len(query.split()) > 1 else f"SELECT * FROM {query}"
         found = read_query(self._spark, text, query)
         schema = found.definition.schema
@@ -228,7 +236,8 @@ class Transaction:
         return self._spark.createDataFrame(rows, schema=schema)
 
     def _rows(self, reading: Reading) -> pa.Table:
-        """The rows of a query in the state so far; its tables are noted as read."""
+        """The rows of a query in the state so far; its tables are noted as read, and those that
+        the statements so far have read."""
         for _ in range(_TRIES):
             try:
                 state = self.state
@@ -240,13 +249,21 @@ class Transaction:
                 self._committer.catch_up(stale.record)
                 self._state, self._run = None, 0
                 continue
-            for name in reading.sources.values():
-                pin = state.pin(name)
-                self.reads[pin.source.name] = pin.version
+            self._note(state, reading.sources.values())
+            for step in self.steps:
+                self._note(state, _read_by(step))
             return rows
         raise ConflictError(
             "other writers changed the tables again and again", hint="Run the transaction again."
         )
+
+    def _note(self, state: State, names: Iterable[str]) -> None:
+        """Tables that were read; if one was before, it must be the same."""
+        for name in names:
+            pin = state.pin(name)
+            now = pin.source.table_id, pin.version
+            if self.reads.setdefault(pin.source.name, now) != now:
+                raise changed_since_read(pin.source.name)
 
     def preview(self) -> Preview:
         """What would change in every table and immediate view, and what would become of every
@@ -323,6 +340,7 @@ class Transaction:
 
     def _find(self, name: str) -> Target:
         self._check_open()
+        _check_text("the name of the table", name)
         try:
             pin = self.state.pin(name)
         except NotDeltaError as error:
@@ -346,3 +364,27 @@ class Transaction:
             raise TransactionError(
                 "this transaction is over", hint="Begin another with keeper.transaction()."
             )
+
+
+def _read_by(step: Step) -> list[str]:
+    """The tables that a statement reads: those of its query, and its own unless it only adds."""
+    readings = [value for value in vars(step).values() if isinstance(value, Reading)]
+    names = [name for found in readings for name in found.sources.values()]
+    if not isinstance(step, InsertRows | InsertQuery):
+        names.append(step.target.pin.source.name)
+    return names
+
+
+def changed_since_read(name: str) -> ConflictError:
+    """A table is no longer as the block has seen it."""
+    return ConflictError(
+        f"{name} was changed after the transaction had read it", hint="Run the transaction again."
+    )
+
+
+def _check_text(what: str, given: object, *, or_none: bool = False) -> None:
+    """Raises where something else than SQL text is given."""
+    if not isinstance(given, str) and not (or_none and given is None):
+        raise StatementError(
+            f"{what} is given as {type(given).__name__}", hint="Give it as SQL text."
+        )

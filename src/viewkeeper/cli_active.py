@@ -117,6 +117,7 @@ def check(args: argparse.Namespace, keeper: Keeper) -> tuple[Any, str, bool]:
             "version": v.version,
             "operation": v.operation,
             "at": v.at,
+            "error": None if v.error is None else str(v.error),
         }
         for v in found
     ]

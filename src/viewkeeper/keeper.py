@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,15 +20,25 @@ from viewkeeper.explain import Explanation
 from viewkeeper.graph import downstream, with_downstream, with_upstream
 from viewkeeper.looking import advise_record, changes_since, explain_record, explain_text
 from viewkeeper.names import full_name, full_name_or_none
-from viewkeeper.records import Record, RefreshReport, SessionError, View, ViewInUseError, one_of
+from viewkeeper.records import (
+    InvalidOptionError,
+    Record,
+    RefreshReport,
+    SessionError,
+    View,
+    ViewInUseError,
+    one_of,
+)
 from viewkeeper.refreshing import failure, refresh_views
 from viewkeeper.session import check_classic, local_session
 from viewkeeper.statements import read_statement
-from viewkeeper.transactions.checking import Violation, check
+from viewkeeper.transactions.checking import Violation, check, stores_read
 from viewkeeper.transactions.constraints import Constraint, Form
+from viewkeeper.transactions.errors import TransactionError
 from viewkeeper.transactions.guarding import (
     ConstraintExplanation,
     add_constraint,
+    check_name,
     drop_constraint,
     explain_constraint,
 )
@@ -85,7 +96,10 @@ class Keeper:
         self._transactions = Transactions(self._host())
         self._subscriptions = Subscriptions(self._host())
         self._views.sync()
-        self._transactions.recover()
+        try:
+            self._transactions.recover()
+        except TransactionError as error:  # whoever repairs the table must be able to connect
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
     @property
     def spark(self) -> SparkSession:
@@ -391,7 +405,9 @@ class Keeper:
     def check(self, name: str | None = None) -> list[Violation]:
         """Looks for violations of one constraint, or of all, that came around viewkeeper.
 
-        Only what changed since the last check is evaluated. Each violation names the commit.
+        Only what changed since the last check is evaluated. Each violation names the commit. A
+        constraint that cannot be checked is in the list with its ``error``; the others are looked
+        at all the same.
 
         Examples
         --------
@@ -399,15 +415,18 @@ class Keeper:
         ...     print(violation)
         """
         self._views.sync()
-        constraints = self._transactions.constraints()
-        if name is not None and name not in constraints:
-            raise unknown_constraint(self._transactions, name)
-        chosen = constraints.values() if name is None else [constraints[name]]
-        read = {store for c in chosen for store in c.reads}
-        views = [r.name for r in self._views.all() if r.store in read]
+        if name is not None:
+            check_name(name)
+            if name not in self._transactions.constraints():
+                raise unknown_constraint(self._transactions, name)
+        read = stores_read(self._transactions, name)
+        views = {r.name: r.store for r in self._views.all() if r.store in read}
+        failed: dict[str, Exception] = {}
         if views:  # what other writers did is to be seen through them as well
-            self.refresh(views)
-        return check(self._transactions, name)
+            _, failed = self._refresh(list(views))
+            self._deliver()
+        broken = {views[view]: error for view, error in failed.items() if view in views}
+        return check(self._transactions, name, broken)
 
     def snapshot(self, *tables: str) -> Snapshot:
         """Several tables and views at one moment, between two transactions.
@@ -481,6 +500,10 @@ class Keeper:
         --------
         >>> print(keeper.explain("v"))                                    # doctest: +SKIP
         """
+        if not isinstance(name_or_sql, str):
+            raise InvalidOptionError(
+                f"{name_or_sql!r} is neither a name nor a query", hint="Give one, as a text."
+            )
         self._views.sync()
         record = self._home.records().get(full_name_or_none(self.spark, name_or_sql) or "")
         if record is not None:

@@ -72,9 +72,10 @@ class Views:
         return UnknownViewError(f"no view {name!r} is kept here", hint=suggestion(name, known))
 
     def compiled(self, record: Record) -> Compiled:
-        """The compiled query of a view."""
+        """The compiled query of a view, or of a constraint, which has no store and is not in the
+        registry."""
         compiled = self.definitions.get(record)
-        if compiled.names and reads(compiled) != record.reads:
+        if record.store and compiled.names and reads(compiled) != record.reads:
             self.home.save(replace(record, reads=reads(compiled)), after=record.id)
         return compiled
 

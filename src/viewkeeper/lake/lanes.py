@@ -430,11 +430,11 @@ def _native_fields(spark: SparkSession, source: Source) -> list[StructField] | N
     metadata = tip(spark, source).metadata
     config = metadata.get("configuration") or {}
     fields: list[StructField] = StructType.fromJson(json.loads(metadata["schemaString"])).fields
-    if config.get("delta.columnMapping.mode", "none") == "none" and not any(
-        mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN
-    ):
-        return fields
-    return None
+    parts = set(metadata.get("partitionColumns") or ())
+    foreign = any(mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN)
+    binary = any(f.name in parts and f.dataType.typeName() == "binary" for f in fields)
+    mapped = config.get("delta.columnMapping.mode", "none") != "none"
+    return None if foreign or binary or mapped else fields
 
 
 def _fitted(rows: pa.Table, fields: list[StructField]) -> pa.Table:

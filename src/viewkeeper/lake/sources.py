@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
@@ -74,8 +74,12 @@ def find(spark: SparkSession, name: str) -> Source:
     NotDeltaError
         When it is not a Delta table.
     """
+    if not isinstance(name, str):
+        raise _no_name(name)
     try:
         plan = spark.table(name)._jdf.queryExecution().analyzed()
+    except ParseException as error:
+        raise _no_name(name) from error
     except AnalysisException as error:
         if any(mark in (error.getCondition() or "") for mark in _MISSING):
             raise UnknownTableError(
@@ -186,6 +190,13 @@ def _log_of(relation: Any) -> Any:
     base = relation.relation()
     files = base.location() if "location" in dir(base) else None
     return files.deltaLog() if files is not None and "deltaLog" in dir(files) else None
+
+
+def _no_name(given: object) -> UnknownTableError:
+    return UnknownTableError(
+        f"{given!r} is not the name of a table",
+        hint="Use one to three parts, catalog.schema.table, or delta.`path`.",
+    )
 
 
 def _not_delta(name: str) -> NotDeltaError:

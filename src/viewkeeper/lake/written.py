@@ -133,7 +133,7 @@ def _json(value: Any) -> Any:
 
 
 def _has_floats(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_nested(kind)
+    return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
 def _write(path: str, rows: pa.Table) -> int:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from viewkeeper.engine.failures import reason
 from viewkeeper.engine.keyed import rows_with
 from viewkeeper.engine.overlay import COME, GONE, Overlay
 from viewkeeper.engine.vector import Pin, pinned
+from viewkeeper.errors import ViewKeeperError
 from viewkeeper.lake import history, jvm, lanes, stores
 from viewkeeper.lake.arrow import repeated, summed
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.lanes import OP, Patch
 from viewkeeper.lake.sources import Source, tip, version
+from viewkeeper.transactions.errors import TransactionError
 from viewkeeper.transactions.journal import Entry, Journal, Part
 
 _TRIES = 50
@@ -53,14 +57,32 @@ def carry_out(spark: SparkSession, journal: Journal, entry: Entry, register: Reg
     made: dict[str, int | None] = {}
     for part in entry.parts:
         if part.kind == "table":
-            made[part.head["name"]] = apply_table(spark, journal, entry, part)
+            with _carrying(entry, part.head["name"]):
+                made[part.head["name"]] = apply_table(spark, journal, entry, part)
     for part in entry.parts:
         if part.kind == "view":
-            made[part.head["name"]] = apply_view(spark, entry, part, made)
+            with _carrying(entry, part.head["view"]):
+                made[part.head["name"]] = apply_view(spark, entry, part, made)
         elif part.kind == "constraint":
             register(part.head)
     journal.finish(entry.number)
     journal.tidy(entry.number)
+
+
+@contextlib.contextmanager
+def _carrying(entry: Entry, name: str) -> Iterator[None]:
+    """What a table says no to is told with the entry; it stays in the journal, as it happened."""
+    try:
+        yield
+    except (ViewKeeperError, Py4JNetworkError, ConnectionError):
+        raise
+    except Exception as error:
+        raise TransactionError(
+            f"transaction {entry.number} is in the journal and cannot be carried out:"
+            f" {name} does not take its change: {reason(error)}",
+            hint="Make the table take it, for example drop a CHECK constraint that came meanwhile;"
+            " then keeper.recover(). Until then other transactions wait.",
+        ) from error
 
 
 def apply_table(spark: SparkSession, journal: Journal, entry: Entry, part: Part) -> int | None:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Row
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.refresh import source_names
 from viewkeeper.engine.vector import Pin
-from viewkeeper.lake import history, lanes
+from viewkeeper.errors import ViewKeeperError
+from viewkeeper.lake import history, jvm, lanes
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import net_change
 from viewkeeper.lake.sources import Source, find
-from viewkeeper.transactions.constraints import Constraint
-from viewkeeper.transactions.guarding import plain, present_violations, version_of
+from viewkeeper.records import SessionError, SourceError
+from viewkeeper.transactions.constraints import Constraint, check_incremental
+from viewkeeper.transactions.errors import TransactionError
+from viewkeeper.transactions.guarding import present_violations, version_of
 from viewkeeper.transactions.impact import violations_by
 from viewkeeper.transactions.manager import Transactions
 from viewkeeper.transactions.state import State, moved
+
+_OF_SPARK = (PySparkException, Py4JJavaError)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class Violation:
     others : int
         How many other commits a view that the constraint reads took in together with this one;
         each of them may have done it.
+    error : Exception, optional
+        Why the constraint could not be checked; then there are no rows.
     """
 
     constraint: str
@@ -50,8 +61,11 @@ class Violation:
     operation: str | None = None
     at: datetime.datetime | None = None
     others: int = 0
+    error: Exception | None = None
 
     def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.constraint}: cannot be checked: {str(self.error).splitlines()[0]}"
         by = "a commit that the logs no longer hold"
         if self.table is not None:
             by = f"version {self.version} of {self.table} ({self.operation}, {self.at})"
@@ -68,19 +82,57 @@ class _Commit:
     versions: dict[str, int]  # by leaf
 
 
-def check(manager: Transactions, name: str | None = None) -> list[Violation]:
-    """All violations of one constraint or of all; where there is none, that is remembered."""
+def check(
+    manager: Transactions, name: str | None = None, broken: Mapping[str, Exception] | None = None
+) -> list[Violation]:
+    """All violations of one constraint or of all; where there is none, that is remembered.
+
+    A constraint that cannot be checked is told as such, and the others are looked at; if it is the
+    one that is asked for, its error is raised. ``broken`` are stores of views that could not be
+    refreshed, and why.
+    """
     found = []
     for constraint in manager.constraints().values():
         if name is None or constraint.name == name:
-            violation = _check_one(manager, constraint)
+            try:
+                _check_stores(constraint, broken or {})
+                violation = _check_one(manager, constraint)
+            except (ViewKeeperError, *_OF_SPARK) as error:
+                if name is not None or not _of_one(error):
+                    raise
+                violation = Violation(constraint.name, [], error=error)
             if violation is not None:
                 found.append(violation)
     return found
 
 
+def _check_stores(constraint: Constraint, broken: Mapping[str, Exception]) -> None:
+    """Raises if a view that a constraint reads could not be refreshed."""
+    for store in constraint.reads:
+        if store in broken:
+            raise broken[store]
+
+
+def _of_one(error: Exception) -> bool:
+    """Whether an error is about one constraint. While a transaction cannot be carried out, or the
+    session has ended, none can be checked."""
+    return not isinstance(error, TransactionError | SessionError)
+
+
+def stores_read(manager: Transactions, name: str | None = None) -> set[str]:
+    """The tables that one constraint or all of them read now, as far as that can be found."""
+    found: set[str] = set()
+    for constraint in manager.constraints().values():
+        if name is None or constraint.name == name:
+            with contextlib.suppress(SourceError):  # told when it is checked
+                found |= set(manager.fresh(constraint).reads)
+    return found
+
+
 def _check_one(manager: Transactions, constraint: Constraint) -> Violation | None:
+    constraint = manager.fresh(constraint)
     compiled = manager.host.compiled(constraint.record)
+    check_incremental(constraint.name, compiled)
     names = source_names(compiled)
     _, by_name, _ = manager.steady([names[leaf] for leaf in compiled.leaves])
     pins = {leaf: by_name[names[leaf]] for leaf in compiled.leaves}
@@ -94,61 +146,66 @@ def _check_one(manager: Transactions, constraint: Constraint) -> Violation | Non
     try:
         if replaced:
             raise LostHistoryError(constraint.name, "a table was replaced")
-        rows = _added(manager, compiled, pins, since, {n: p.version for n, p in pins.items()})
-        if rows:
-            return _blamed(manager, constraint, compiled, pins, since, rows)
+        with jvm.with_settings(manager.spark, constraint.settings) as spark:
+            span = _Span(spark, compiled, pins, since)
+            rows = span.added({leaf: pin.version for leaf, pin in pins.items()})
+            if rows:
+                return _blamed(manager, constraint, span, rows)
     except LostHistoryError:
-        rows = present_violations(State(manager.spark, manager.known, by_name), compiled)
+        state = State(manager.spark, manager.known, by_name)
+        rows = present_violations(state, compiled, constraint)
         if rows:
             return Violation(constraint.name, rows)
-    _remember(manager, constraint, pins)
+    holds = {leaf: version_of(pin) for leaf, pin in pins.items()}
+    manager.note(dataclasses.replace(constraint, holds_at=holds))
     return None
 
 
-def _added(
-    manager: Transactions,
-    compiled: Compiled,
-    pins: dict[str, Pin],
-    since: dict[str, int],
-    until: dict[str, int],
-) -> list[Row]:
-    """The rows that the changes between two vectors of versions add to the query."""
-    feeds = {}
-    for leaf, table in compiled.leaves.items():
-        if since[leaf] != until[leaf]:
-            feed = net_change(
-                manager.spark, pins[leaf].source, since[leaf], until[leaf], list(table.names)
-            )
-            if not feed.empty:
-                feeds[leaf] = feed
-    there = {leaf: moved(pin, until[leaf]) for leaf, pin in pins.items()}
-    return violations_by(manager.spark, compiled, there, feeds, {})[0]
+@dataclass(frozen=True)
+class _Span:
+    """What happened to the tables of a query since it had no rows."""
+
+    spark: SparkSession  # with the settings of the constraint
+    compiled: Compiled
+    pins: dict[str, Pin]
+    since: dict[str, int]
+
+    def added(self, until: dict[str, int]) -> list[Row]:
+        """The rows that the changes up to a vector of versions add to the query."""
+        feeds = {}
+        for leaf, table in self.compiled.leaves.items():
+            old, new = self.since[leaf], until[leaf]
+            if old != new:
+                source = self.pins[leaf].source
+                feed = net_change(self.spark, source, old, new, list(table.names))
+                if not feed.empty:
+                    feeds[leaf] = feed
+        there = {leaf: moved(pin, until[leaf]) for leaf, pin in self.pins.items()}
+        return violations_by(self.spark, self.compiled, there, feeds, {})[0]
 
 
 def _blamed(
-    manager: Transactions,
-    constraint: Constraint,
-    compiled: Compiled,
-    pins: dict[str, Pin],
-    since: dict[str, int],
-    rows: list[Row],
+    manager: Transactions, constraint: Constraint, span: _Span, rows: list[Row]
 ) -> Violation:
-    """The first commit after which there are violations, where there were none before it: found by
-    halving, with the commits of all tables in the order of their times."""
-    commits = _commits(manager, pins, since)
+    """A commit after which some of the present rows are there, where none was before it: found by
+    halving, with the commits of all tables in the order of their times. Rows that others took away
+    again do not count."""
+    pins = span.pins
+    commits = _commits(manager, pins, span.since)
+    present = {_known_by(constraint, row) for row in rows}
 
     def after(n: int) -> dict[str, int]:
-        reached = dict(since)
+        reached = dict(span.since)
         for one in commits[:n]:
             for leaf, version in one.versions.items():
                 reached[leaf] = max(reached[leaf], version)
         return reached
 
-    low, high = 0, len(commits)  # no violation after `low` commits, some after `high`
+    low, high = 0, len(commits)  # none of them after `low` commits, some after `high`
     while high - low > 1:
         middle = (low + high) // 2
-        there = _added(manager, compiled, pins, since, after(middle))
-        low, high = (low, middle) if there else (middle, high)
+        there = {_known_by(constraint, row) for row in span.added(after(middle))}
+        low, high = (low, middle) if there & present else (middle, high)
     guilty = commits[high - 1]
     leaf = next(iter(guilty.versions))
     causes = _causes(manager, pins[leaf].source, guilty.versions[leaf])
@@ -163,6 +220,12 @@ def _blamed(
         at,
         len(causes) - 1,
     )
+
+
+def _known_by(constraint: Constraint, row: Row) -> str:
+    """What tells an offending row from others; of a key not how often it is there, its last
+    column."""
+    return repr(tuple(row)[:-1] if constraint.insertions_only else tuple(row))
 
 
 def _causes(
@@ -225,13 +288,3 @@ def _commits(manager: Transactions, pins: dict[str, Pin], since: dict[str, int])
             if entry:
                 entries[entry] = made
     return sorted(found, key=lambda c: c.time)
-
-
-def _remember(manager: Transactions, constraint: Constraint, pins: dict[str, Pin]) -> None:
-    holds = {leaf: version_of(pin) for leaf, pin in pins.items()}
-    with manager.journal.turn():
-        there = manager.constraints().get(constraint.name)
-        if there is not None and there.id == constraint.id:
-            manager.shelf.put(
-                constraint.name, plain(dataclasses.replace(constraint, holds_at=holds))
-            )

@@ -16,9 +16,17 @@ from viewkeeper.algebra.walk import postorder
 from viewkeeper.compiled import Compiled
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.lake.sources import quoted
-from viewkeeper.records import InvalidOptionError, Record
+from viewkeeper.records import InvalidOptionError, NotIncrementalError, Record
 
-_ALWAYS = re.compile(r"\s*ALWAYS\s*\((.*)\)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+_ALWAYS = re.compile(r"ALWAYS\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_PIECE = re.compile(  # a comment, a text or a name in quotes, or any other character
+    rf"(?P<comment>{_COMMENT.pattern})"
+    r"|'(?:\\.|[^'\\])*'"
+    r'|"(?:\\.|[^"\\])*"'
+    r"|`[^`]*`|.",
+    re.DOTALL,
+)
 _MOST_NODES = 60  # of a query that is looked at for proofs
 KINDS = ("insert", "delete", "both")
 
@@ -48,6 +56,10 @@ class Constraint:
     insertions_only: bool = False  # deletions cannot violate it
     # the versions at which it was last known to hold, by leaf
     holds_at: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: tuple[tuple[str, str], ...] = ()  # of the session in which it was added
+    # what tells whether a view or function of Spark's in it was redefined: "" without any, None in
+    # constraints of earlier versions
+    names: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The constraint as plain values."""
@@ -56,16 +68,36 @@ class Constraint:
     @staticmethod
     def of(found: Mapping[str, Any]) -> Constraint:
         """The constraint of plain values."""
-        columns = tuple((n, t) for n, t in found["columns"])
-        return Constraint(**{**found, "reads": tuple(found["reads"]), "columns": columns})
+        pairs = {
+            key: tuple((n, t) for n, t in found.get(key, ())) for key in ("columns", "settings")
+        }
+        return Constraint(**{**found, "reads": tuple(found["reads"]), **pairs})
 
     @property
     def record(self) -> Record:
         """The same as a view that has no store, for compiling."""
         return Record(
             self.id, self.name, self.name, self.sql, self.catalog, self.schema, "",
-            columns=self.columns, reads=self.reads,
+            columns=self.columns, reads=self.reads, settings=self.settings,
         )  # fmt: skip
+
+
+def plain(constraint: Constraint) -> dict[str, object]:
+    """What JSON gives back as it was."""
+    found = constraint.as_dict()
+    for key in ("columns", "settings"):
+        found[key] = [list(pair) for pair in found[key]]
+    found["reads"] = list(constraint.reads)
+    return found
+
+
+def check_incremental(name: str, compiled: Compiled) -> None:
+    """Raises if the query of a constraint is not one whose change can be found."""
+    if compiled.blocked:
+        raise NotIncrementalError(
+            f"the constraint {name} cannot be checked by the change: {compiled.blocked}",
+            hint="Take this part out of the query, or of the view that has it.",
+        )
 
 
 @dataclass(frozen=True)
@@ -118,10 +150,25 @@ def violations_sql(text: str) -> str:
     >>> violations_sql("ALWAYS (SELECT count(*) = 1 FROM t)")
     'SELECT `holds` FROM (SELECT count(*) = 1 FROM t) AS `__q` (`holds`) WHERE NOT `holds`'
     """
+    text = _bare(text)
     found = _ALWAYS.fullmatch(text)
     if found is None:
-        return text.strip().rstrip(";")
-    return f"SELECT `holds` FROM ({found[1].strip()}) AS `__q` (`holds`) WHERE NOT `holds`"
+        return text
+    inner = found[1].strip()
+    end = "\n" if "--" in inner else ""  # the bracket is no part of a comment
+    return f"SELECT `holds` FROM ({inner}{end}) AS `__q` (`holds`) WHERE NOT `holds`"
+
+
+def _bare(text: str) -> str:
+    """A text without the blanks, comments and semicolons before and after it.
+
+    >>> _bare("-- few\\n ALWAYS (SELECT '--' /* a */ FROM t) ; -- b")
+    "ALWAYS (SELECT '--' /* a */ FROM t)"
+    """
+    pieces = [m for m in _PIECE.finditer(text) if not m["comment"] and not m[0].isspace()]
+    while pieces and pieces[-1][0] == ";":
+        pieces.pop()
+    return text[pieces[0].start() : pieces[-1].end()] if pieces else ""
 
 
 def key_sql(table: str, columns: Sequence[str]) -> str:
@@ -178,7 +225,7 @@ class Proofs:
     ) -> Query | None:
         """ΔQ after changes of these kinds, by leaf, made as small as can be proved: over the tables
         before (R) and their changes (∇R, ΔR). None where no rule of the papers covers it."""
-        key = constraint.id, tuple(sorted(kinds.items()))
+        key = constraint.id, compiled.query, tuple(sorted(kinds.items()))
         if key not in self._found:
             self._found[key] = added_by(compiled.query, kinds)
         return self._found[key]
@@ -187,7 +234,9 @@ class Proofs:
         self, constraint: Constraint, compiled: Compiled, kinds: Mapping[str, str]
     ) -> bool:
         """Whether changes of these kinds, by leaf, cannot violate it."""
-        if not kinds or (constraint.insertions_only and set(kinds.values()) == {"delete"}):
+        plain_tables = not compiled.names  # a view of Spark's may gain rows by deletions
+        only_deleted = set(kinds.values()) == {"delete"}
+        if not kinds or (constraint.insertions_only and only_deleted and plain_tables):
             return True
         return isinstance(self.added(constraint, compiled, kinds), Empty)
 

@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.overlay import Overlay
 from viewkeeper.graph import with_upstream
+from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT, repeated
 from viewkeeper.records import Record
 from viewkeeper.transactions.applying import table_part
-from viewkeeper.transactions.constraints import Constraint, Proofs
+from viewkeeper.transactions.constraints import Constraint, Proofs, check_incremental
 from viewkeeper.transactions.impact import (
     ViewImpact,
     changes_of,
@@ -149,6 +150,7 @@ def judge(
     if not may_touch(state, constraint.reads):
         return Verdict(constraint, "untouched")
     compiled = compile(constraint.record)
+    check_incremental(constraint.name, compiled)  # a view of Spark's may have been redefined
     overlays = touched(state, compiled)
     changes = changes_of(compiled, overlays)
     if not changes:
@@ -157,7 +159,8 @@ def judge(
     if proofs.untouched(constraint, compiled, kinds):
         return Verdict(constraint, "proved")
     added = proofs.added(constraint, compiled, kinds)
-    rows, lookups = new_violations(state, compiled, overlays, changes, added)
+    with jvm.with_settings(state.spark, constraint.settings) as spark:
+        rows, lookups = new_violations(spark, state, compiled, overlays, changes, added)
     return Verdict(constraint, "checked", rows, lookups, time.perf_counter() - start)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import uuid
 from dataclasses import dataclass
 
@@ -16,16 +17,26 @@ from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import suggestion
 from viewkeeper.graph import with_upstream
+from viewkeeper.lake import jvm
 from viewkeeper.plan.groups import net_rows
 from viewkeeper.plan.present import signed_change
-from viewkeeper.records import InvalidOptionError, NameTakenError, NotIncrementalError
-from viewkeeper.transactions.constraints import KINDS, Constraint, Form, violations_sql
+from viewkeeper.records import InvalidOptionError, NameTakenError
+from viewkeeper.transactions.constraints import (
+    KINDS,
+    Constraint,
+    Form,
+    check_incremental,
+    plain,
+    violations_sql,
+)
 from viewkeeper.transactions.errors import ConstraintViolation, UnknownConstraintError
 from viewkeeper.transactions.journal import Part
 from viewkeeper.transactions.manager import TRIES, Transactions, conflict
 from viewkeeper.transactions.state import Reading, State
 
 MOST_SHOWN = 1_000  # offending rows that are collected
+# how the text of a temporary view or function begins: a name of one part, or of a schema of such
+_TEMPORARY = re.compile(r"(`global_temp`\.)?`([^`]|``)*`: |(global_temp\.)?\w+: ")
 _VERBS = {"insert": "INSERT INTO", "delete": "DELETE FROM", "both": "UPDATE of"}
 
 
@@ -37,6 +48,11 @@ def add_constraint(
     """Adds a constraint, if the present data has no violation."""
     if not isinstance(name, str) or not name.strip():
         raise InvalidOptionError(f"{name!r} is not a name", hint="Give the constraint a name.")
+    if not isinstance(wanted, str | Form):
+        raise InvalidOptionError(
+            f"the constraint {name} is given as {type(wanted).__name__}",
+            hint="Give a query as SQL text, or vk.key(…), or vk.foreign_key(…).",
+        )
     spark = manager.spark
     form = Form(violations_sql(wanted), wanted) if isinstance(wanted, str) else wanted
     sql = form.sql
@@ -54,6 +70,8 @@ def add_constraint(
         columns=compiled.columns,
         reads=reads(compiled),
         insertions_only=form.insertions_only,
+        settings=jvm.settings_of(spark),
+        names=compiled.names or "",
     )
     with manager.journal.turn():
         for _ in range(TRIES):
@@ -67,7 +85,7 @@ def add_constraint(
                 )
             number = manager.journal.last() + 1
             state = State(spark, manager.known)
-            rows = present_violations(state, compiled)
+            rows = present_violations(state, compiled, made)
             if manager.moved(state):
                 continue
             if rows:
@@ -82,11 +100,13 @@ def add_constraint(
 
 
 def _check(manager: Transactions, name: str, compiled: Compiled) -> None:
-    if compiled.blocked:
-        raise NotIncrementalError(
-            f"the constraint {name} cannot be checked by the change: {compiled.blocked}",
-            hint="Take this part out of the query.",
-        )
+    check_incremental(name, compiled)
+    for text in compiled.definition.stands_for:
+        if _TEMPORARY.match(text):
+            raise InvalidOptionError(
+                f"the constraint {name} reads {text.split(': ')[0]}, which only this session has",
+                hint="Use a table, or a view that is not temporary: all sessions check it.",
+            )
     records = list(manager.host.records().values())
     for record in with_upstream([r for r in records if r.store in reads(compiled)], records):
         if record.maintain != "immediate":
@@ -98,12 +118,21 @@ def _check(manager: Transactions, name: str, compiled: Compiled) -> None:
 
 def drop_constraint(manager: Transactions, name: str, *, if_exists: bool = False) -> None:
     """Drops a constraint."""
+    check_name(name)
     manager.recover()
     if name not in manager.constraints():
         if if_exists:
             return
         raise unknown(manager, name)
     manager.record_entry([Part("constraint", {"name": name, "record": None})])
+
+
+def check_name(name: str) -> None:
+    """Raises if this cannot be the name of a constraint."""
+    if not isinstance(name, str):
+        raise InvalidOptionError(
+            f"{name!r} is not the name of a constraint", hint="Give its name, a text."
+        )
 
 
 def unknown(manager: Transactions, name: str) -> UnknownConstraintError:
@@ -113,10 +142,13 @@ def unknown(manager: Transactions, name: str) -> UnknownConstraintError:
     )
 
 
-def present_violations(state: State, compiled: Compiled) -> list[Row]:
+def present_violations(state: State, compiled: Compiled, constraint: Constraint) -> list[Row]:
     """The rows of a constraint's query now; the query is evaluated in full."""
     reading = Reading(compiled.definition, compiled.query, "")
-    with Runner(state.spark) as runner:
+    with (
+        jvm.with_settings(state.spark, constraint.settings) as spark,
+        Runner(spark) as runner,
+    ):
         query = state.bound(runner, reading)
         rows = runner.frame(query).limit(MOST_SHOWN).toArrow()
     made = Row(*compiled.definition.schema.names)
@@ -131,14 +163,6 @@ def _versions(state: State, compiled: Compiled) -> dict[str, dict[str, object]]:
 def version_of(pin: Pin) -> dict[str, object]:
     """A version of a table, as it is kept."""
     return {"id": pin.source.table_id, "version": pin.version}
-
-
-def plain(constraint: Constraint) -> dict[str, object]:
-    """What JSON gives back as it was."""
-    found = constraint.as_dict()
-    found["columns"] = [list(c) for c in constraint.columns]
-    found["reads"] = list(constraint.reads)
-    return found
 
 
 # ── explaining ──

@@ -29,10 +29,13 @@ from viewkeeper.engine.refresh import (
 )
 from viewkeeper.engine.runner import Result, Runner
 from viewkeeper.engine.vector import Pin
+from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm, stores
 from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated, summed
+from viewkeeper.lake.errors import NotDeltaError
 from viewkeeper.lake.feeds import Feed
 from viewkeeper.lake.lanes import OP, Patch
+from viewkeeper.lake.sources import Source, find, is_same
 from viewkeeper.plan.groups import net_rows
 from viewkeeper.plan.present import signed_change
 from viewkeeper.records import Record
@@ -62,14 +65,30 @@ class StaleError(Exception):
 
 
 def may_touch(state: State, reads: Sequence[str]) -> bool:
-    """Whether a table of these names is changed; yes, if that is not known."""
+    """Whether a table of these names is changed; yes, if that is not known. One that is gone is
+    not."""
     places = {overlay.pin.source.location for overlay in state.changed.values()}
+    if not places:
+        return False
     for name in reads:
-        pin = state.pins.get(name)
-        source = pin.source if pin is not None else state.vector.known.get(name)
-        if source is None or source.location in places:
+        try:
+            if _source(state, name).location in places:
+                return True
+        except UnknownTableError:
+            continue
+        except NotDeltaError:  # a view of this name by now
             return True
     return False
+
+
+def _source(state: State, name: str) -> Source:
+    """A table, looked up once; it is not pinned, as nothing is read of it."""
+    if name in state.pins:
+        return state.pins[name].source
+    known = state.vector.known
+    if name not in known or not is_same(state.spark, known[name]):
+        known[name] = find(state.spark, name)
+    return known[name]
 
 
 def touched(state: State, compiled: Compiled) -> dict[str, Overlay]:
@@ -232,6 +251,7 @@ def kinds_of(changes: Changes) -> dict[str, str]:
 
 
 def new_violations(
+    spark: SparkSession,
     state: State,
     compiled: Compiled,
     overlays: dict[str, Overlay],
@@ -246,9 +266,9 @@ def new_violations(
     names = source_names(compiled)
     pins = {leaf: state.pin(names[leaf]) for leaf in compiled.leaves}
     if added is not None and _base(added) < _base(signed_change(compiled.query, list(changes))):
-        return _violations_by_pair(state.spark, compiled, pins, changes, added)
+        return _violations_by_pair(spark, compiled, pins, changes, added)
     feeds = {leaf: Feed("feed", local=change) for leaf, change in changes.items()}
-    return violations_by(state.spark, compiled, pins, feeds, overlays)
+    return violations_by(spark, compiled, pins, feeds, overlays)
 
 
 def _base(query: Query) -> set[str]:

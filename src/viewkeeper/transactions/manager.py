@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from viewkeeper.compiled import Compiled
+from viewkeeper.definitions import reads
 from viewkeeper.engine.vector import Pin, Vector
-from viewkeeper.errors import UnknownTableError
+from viewkeeper.errors import UnknownTableError, ViewKeeperError
 from viewkeeper.graph import with_upstream
 from viewkeeper.home import Home
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
-from viewkeeper.lake.sources import Source, version
-from viewkeeper.records import Record
+from viewkeeper.lake.sources import Source, is_same, version
+from viewkeeper.records import Record, SourceError
 from viewkeeper.transactions.applying import carry_out
-from viewkeeper.transactions.constraints import Constraint, Proofs
+from viewkeeper.transactions.constraints import Constraint, Proofs, plain
 from viewkeeper.transactions.errors import ConstraintViolation, TransactionError
 from viewkeeper.transactions.evaluation import Outcome, Preview, evaluate, follow, preview_of
 from viewkeeper.transactions.impact import StaleError
 from viewkeeper.transactions.journal import Entry, Journal, Part
 from viewkeeper.transactions.shelf import Shelf
 from viewkeeper.transactions.state import State
-from viewkeeper.transactions.transaction import CommitReport, Transaction
+from viewkeeper.transactions.transaction import CommitReport, Transaction, changed_since_read
 
 TRIES = 30
 
@@ -56,6 +61,7 @@ class Transactions:
         self.shelf = Shelf(spark, host.home, "constraints")
         self.proofs = Proofs()
         self._open = threading.local()
+        self._place: str | None = None  # the folder of our schema
 
     # ── what a transaction asks for ──
 
@@ -69,8 +75,31 @@ class Transactions:
         return self.host.known
 
     def owns(self, source: Source) -> bool:
-        """Whether a table is viewkeeper's own: users do not write it."""
-        return source.name.startswith(f"{self.host.home.schema}.")
+        """Whether a table is viewkeeper's own, under whatever name or path: users do not write
+        it."""
+        if source.name.lower().startswith(f"{self.host.home.schema.lower()}."):
+            return True
+        place = _place(source.location)
+        return os.path.dirname(place) == self._folder() or (
+            source.is_path and place in self._store_places()
+        )
+
+    def _folder(self) -> str | None:
+        """The folder of our schema; None as long as there is none."""
+        if self._place is None:
+            with contextlib.suppress(AnalysisException):
+                found = self.spark.catalog.getDatabase(self.host.home.schema)
+                self._place = _place(unquote(found.locationUri))
+        return self._place
+
+    def _store_places(self) -> set[str]:
+        """Where the views' stores lie."""
+        vector = Vector(self.spark, self.known)
+        found = set()
+        for record in self.host.records().values():
+            with contextlib.suppress(ViewKeeperError):
+                found.add(_place(vector.pin(record.store).source.location))
+        return found
 
     def state(self) -> State:
         """The tables as they are now."""
@@ -115,6 +144,39 @@ class Transactions:
         """All constraints by name."""
         return {name: Constraint.of(found) for name, found in self.shelf.all().items()}
 
+    def fresh(self, constraint: Constraint) -> Constraint:
+        """A constraint with what it reads now: views and functions of Spark's in its query may have
+        been redefined. If one of them is gone, what it read before still counts."""
+        if constraint.names == "":
+            return constraint
+        try:
+            compiled = self.host.compiled(constraint.record)
+        except SourceError as error:
+            if constraint.names is None or isinstance(error.__cause__, UnknownTableError):
+                return constraint  # it says so itself, if what it read is changed
+            raise
+        if compiled.blocked:  # it says so itself, if what it reads or has read is changed
+            both = dict.fromkeys((*constraint.reads, *reads(compiled)))
+            return replace(constraint, reads=tuple(both))
+        names = compiled.names or ""
+        same = constraint.names in (names, None)
+        made = replace(
+            constraint,
+            reads=reads(compiled),
+            names=names,
+            holds_at=constraint.holds_at if same else {},
+        )
+        if made != constraint:
+            self.note(made)
+        return made
+
+    def note(self, constraint: Constraint) -> None:
+        """Keeps what was found of a constraint, if it is still there."""
+        with self.journal.turn():
+            there = self.constraints().get(constraint.name)
+            if there is not None and there.id == constraint.id:
+                self.shelf.put(constraint.name, plain(constraint))
+
     def immediate(self) -> list[Record]:
         """The immediate views, each after those that it reads."""
         records = list(self.host.records().values())
@@ -139,6 +201,9 @@ class Transactions:
         start = time.perf_counter()
         _ = self.spark
         if not transaction.steps:
+            if transaction.reads:
+                self.recover()
+                self._check_reads(transaction, self.state())
             return CommitReport(0)
         with self.journal.turn():
             for _ in range(TRIES):
@@ -170,26 +235,34 @@ class Transactions:
     def _evaluate(self, transaction: Transaction, *, show: bool = False) -> Outcome:
         """The transaction on the tables as they are now."""
         state = self.state()
-        for name, seen in transaction.reads.items():
-            if state.pin(name).version != seen:
-                raise ConflictError(
-                    f"{name} was changed after the transaction had read it",
-                    hint="Run the transaction again.",
-                )
+        self._check_reads(transaction, state)
         return evaluate(
             state,
             transaction.steps,
             self.immediate(),
-            list(self.constraints().values()),
+            [self.fresh(c) for c in self.constraints().values()],
             self.host.compiled,
             self.proofs,
             show=show,
         )
 
+    def _check_reads(self, transaction: Transaction, state: State) -> None:
+        """Raises if a table is not as the transaction's own code has seen it."""
+        for name, seen in transaction.reads.items():
+            try:
+                pin = state.pin(name)
+            except (UnknownTableError, NotDeltaError):
+                raise changed_since_read(name) from None
+            if (pin.source.table_id, pin.version) != seen:
+                raise changed_since_read(name)
+
     def moved(self, state: State) -> bool:
         """Whether a writer outside came between the look at the tables and now."""
         pins = {pin.source.name: pin for pin in state.pins.values()}
-        return any(version(self.spark, pin.source) != pin.version for pin in pins.values())
+        return any(
+            not is_same(self.spark, pin.source) or version(self.spark, pin.source) != pin.version
+            for pin in pins.values()
+        )
 
     def _report(
         self, number: int, transaction: Transaction, outcome: Outcome, start: float
@@ -263,6 +336,16 @@ class Transactions:
             if mark[0] == mark[1] and self.journal.mark() == mark:
                 return vector, pins, mark
         raise conflict()
+
+
+def _place(location: str) -> str:
+    """A location, as it is compared with others.
+
+    >>> _place("file:///a/b/"), _place("file:/a/b"), _place("s3a://c/d/")
+    ('/a/b', '/a/b', 's3a://c/d')
+    """
+    local = Source("", "", location.rstrip("/")).local_path
+    return location.rstrip("/") if local is None else os.path.realpath(local)
 
 
 def conflict() -> ConflictError:

@@ -12,6 +12,7 @@ from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
 from viewkeeper.lake.sources import find
+from viewkeeper.records import InvalidOptionError
 from viewkeeper.transactions.manager import Transactions
 from viewkeeper.transactions.state import State, read_query
 
@@ -61,8 +62,9 @@ class Snapshot:
         reading = read_query(self._manager.spark, query, query)
         for name in reading.sources.values():
             if name not in self._state.pins:
-                self._state.pin(name)
-                if self._manager.journal.mark() != self._mark:
+                places = {pin.source.location for pin in self._state.pins.values()}
+                there = self._state.pin(name).source.location in places  # by another name
+                if not there and self._manager.journal.mark() != self._mark:
                     del self._state.pins[name]
                     raise ConflictError(
                         f"{name} was not in the snapshot, and there were transactions since",
@@ -76,6 +78,11 @@ class Snapshot:
 
 def snapshot(manager: Transactions, names: tuple[str, ...]) -> Snapshot:
     """The present moment; all that views and constraints read is in it, and what is named."""
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidOptionError(
+                f"{name!r} is not the name of a table", hint="Give names, each a text."
+            )
     wanted = dict.fromkeys(names)
     for record in manager.host.records().values():
         wanted |= dict.fromkeys([*record.reads, record.store])

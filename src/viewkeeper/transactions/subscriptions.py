@@ -96,18 +96,17 @@ class Subscriptions:
 
     def add(self, record: Record, callback: Callback, name: str | None) -> Subscription:
         """Begins to tell; with a name, from where it ended, or else with the whole view."""
+        _check(callback, name)
         made = Subscription(record.label, record.name, callback, name)
-        kept = None if name is None else self.shelf.all().get(name)
+        kept = None if name is None else self._kept(name, record)
         if kept is not None:
-            if kept.get("full_name", record.name) != record.name:
-                raise InvalidOptionError(
-                    f"the name {name!r} is that of a subscription to {kept['view']}",
-                    hint="Use another name: each has one place, in the changes of one view.",
-                )
             made.store, made.version = kept["store"], kept["version"]
         elif name is None:
             made.store = record.store
             made.version = version(self.host.spark(), find(self.host.spark(), record.store))
+        for one in self._all:  # a name has one place, and whoever came last is told
+            if name is not None and one.name == name:
+                one.cancel()
         self._all.append(made)
         _, failed = self._deliver_all()
         for one, error in failed:  # others are told again at the next occasion
@@ -115,6 +114,19 @@ class Subscriptions:
                 made.cancel()
                 raise error
         return made
+
+    def _kept(self, name: str, record: Record) -> dict[str, Any] | None:
+        """The place of a name in the changes of a view; none if its view is gone."""
+        kept = self.shelf.all().get(name)
+        view = None if kept is None else kept.get("full_name", record.name)
+        if kept is None or view == record.name:
+            return kept
+        if view in self.host.records():
+            raise InvalidOptionError(
+                f"the name {name!r} is that of a subscription to {kept['view']}",
+                hint="Use another name: each has one place, in the changes of one view.",
+            )
+        return None
 
     def forget(self, name: str) -> None:
         """Drops the position of a name."""
@@ -224,6 +236,18 @@ class Subscriptions:
         else:
             removed, added = (_local(spark, frame, few, sign) for sign in (-1, 1))
         return ViewChange(record.label, new, removed, added)
+
+
+def _check(callback: object, name: object) -> None:
+    """Raises if a callback cannot be called, or a name is none."""
+    if not callable(callback):
+        raise InvalidOptionError(
+            f"the callback is {callback!r}", hint="Give a function of one argument, the change."
+        )
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise InvalidOptionError(
+            f"{name!r} is not a name", hint="Give the subscription a name, or none."
+        )
 
 
 _MOST = 100_000  # rows of a change that are held on the driver

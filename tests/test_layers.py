@@ -65,6 +65,7 @@ LAYERS = [
     "explain_program",
     "home",
     "jars",
+    "catalog",
     "session",
     "names",
     "views",

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from viewkeeper.catalog import register, set_kind
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.jars import delta_session
 from viewkeeper.lake.sources import quoted
@@ -84,27 +85,12 @@ def sync(spark: Any, lake: Path) -> None:
         if (schema, table) not in known:
             if schema != "default":
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
-            place = str(folder).replace("\\", "\\\\").replace("'", "\\'")
-            spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {quoted(schema)}.{quoted(table)}"
-                f" USING delta LOCATION '{place}'"
-            )
-            _set_kind(spark, schema, table, "MANAGED")  # DROP TABLE is to delete the folder
+            register(spark, schema, table, folder)
     for (schema, table), place_ in known.items():
         if place_ is not None and (schema, table) not in here and lake in place_.parents:
-            _set_kind(spark, schema, table, "EXTERNAL")  # another process may be making a new one
+            set_kind(spark, schema, table, "EXTERNAL")  # another process may be making a new one
             spark.sql(f"DROP TABLE IF EXISTS {quoted(schema)}.{quoted(table)}")
     _SYNCED[str(lake)] = (spark.sparkContext.applicationId, here)
-
-
-def _set_kind(spark: Any, schema: str, table: str, kind: str) -> None:
-    """Says whether the catalog owns a table's folder: it deletes those of MANAGED tables."""
-    catalog = spark._jsparkSession.sessionState().catalog().externalCatalog()
-    found = catalog.getTable(schema, table)
-    parts = [found.productElement(i) for i in range(found.productArity())]
-    kinds = spark._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
-    parts[1] = getattr(kinds, kind)()
-    catalog.alterTable(found.copy(*parts))
 
 
 def _tables(lake: Path) -> dict[tuple[str, str], Path]:

@@ -179,7 +179,7 @@ def _record(
     record = Record(
         id=identity,
         name=name,
-        label=wanted.name,
+        label=_label(views, wanted.name, name),
         sql=sql,
         catalog=catalog,
         schema=schema,
@@ -194,6 +194,11 @@ def _record(
     if wanted.asked is not None:
         return wanted.asked.record(views.spark, record, compiled)
     return dataclasses.replace(record, reader=compiled.reader_sql(record.store))
+
+
+def _label(views: Views, given: str, name: str) -> str:
+    """The name as it was given; in full, if a view of another schema has been given it too."""
+    return name if any(r.label == given and r.name != name for r in views.all()) else given
 
 
 def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.types import LongType, StringType, StructField
 
 from viewkeeper.lake import arrow, history, lookup, patching, written
 
@@ -145,3 +146,22 @@ def test_a_version_that_was_taken_back(tmp_path: Path) -> None:
     Path(path, "_delta_log", f"{1:020d}.json").unlink()
     write_deltalake(path, pa.table({"k": [3]}), mode="append")
     assert rows(path, ["k"]) == [(1,), (3,)]
+
+
+def test_a_small_file_of_many_rows_is_not_read_to_the_driver(tmp_path: Path) -> None:
+    """What counts is the size in memory, of numbers that pack well and of long texts alike."""
+    fields = [StructField("a", LongType()), StructField("t", StringType())]
+    many = pa.table({"a": pa.repeat(pa.scalar(1, pa.int64()), 300_000), "t": ["x"] * 300_000})
+    wide = pa.table({"a": [1] * 500, "t": ["x" * 10_000] * 500})
+    for name, held in (("many", many), ("wide", wide)):
+        path = str(tmp_path / name)
+        pq.write_table(held, path)
+        assert os.path.getsize(path) < 1_000_000 < 3_500_000 < held.nbytes
+
+        def read(most: int, path: str = path) -> pa.Table:
+            return arrow.read_file(path, fields, {}, sign=1, weight=None, most_bytes=most)
+
+        assert read(64 * 2**20).num_rows == held.num_rows
+        for most in (0, 60_000, 3_000_000):
+            with pytest.raises(arrow.LargeError):
+                read(most)

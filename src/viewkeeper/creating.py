@@ -208,7 +208,12 @@ def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
     pins = {leaf: vector.pin(name) for leaf, name in source_names(compiled).items()}
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {views.home.schema}")
     sources = {
-        leaf: {"id": p.source.table_id, "version": p.version, "name": p.source.name}
+        leaf: {
+            "id": p.source.table_id,
+            "version": p.version,
+            "name": p.source.name,
+            "commit": p.commit,
+        }
         for leaf, p in pins.items()
     }
     metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}

@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import LongType, StringType, StructField
 
 from viewkeeper.lake import arrow, history, lookup, patching, written
+from viewkeeper.lake.sources import Source
 
 NAN = float("nan")
 HIDING = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
@@ -165,3 +166,17 @@ def test_a_small_file_of_many_rows_is_not_read_to_the_driver(tmp_path: Path) -> 
         for most in (0, 60_000, 3_000_000):
             with pytest.raises(arrow.LargeError):
                 read(most)
+
+
+def test_folders_whose_names_are_read_otherwise_are_left_to_spark(tmp_path: Path) -> None:
+    """deltalake decodes %20, and breaks at some letters; a link may lead to such a folder."""
+    for i, name in enumerate(("per%20cent", "[a]", "a|b", "a\\b", "st*r", "q?", "c^", "new\nline")):
+        link = tmp_path / f"link{i}"
+        link.symlink_to(tmp_path / name)
+        for place in (tmp_path / name, link):
+            assert Source("t", "1", f"file:{place}/t").local_path is None, name
+    for name in ("sp ace", "100%", "h#x", "ü'q", "a&b;c=+", "{a}", "a:b"):
+        path = str(tmp_path / name / "t")
+        write_deltalake(path, pa.table({"k": [1, 2]}))
+        assert Source("t", "1", f"file:{path}").local_path == path
+        assert rows(path, ["k"]) == [(1,), (2,)] and len(os.listdir(path)) == 2, name

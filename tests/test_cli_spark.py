@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from viewkeeper import cli, doctor
+from viewkeeper import cli, doctor, session
 from viewkeeper.cli_progress import Progress
+from viewkeeper.records import SessionError
 
 FEED = "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
 Run = Callable[..., tuple[int, Any, str]]
@@ -138,6 +141,58 @@ def test_no_lake_is_made_by_looking(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert cli.main(["--lake", str(tmp_path / "no"), "status"]) == 1
     assert "[NO_SESSION] there is no folder" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
+
+
+def test_a_file_is_read_before_a_lake_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "new"
+    for file in ("no such file", str(tmp_path)):
+        assert cli.main(["--lake", str(lake), "create", "v", "--file", file]) == 1
+        assert capsys.readouterr().err.startswith("[INVALID_OPTION]") and not lake.exists()
+
+
+def test_nobody_reads_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``viewkeeper … | head`` ends in peace; a full disk is told."""
+    monkeypatch.setattr(cli, "_run", lambda *_: cli.Answer(["x"], "x"))
+    for flags in ([], ["--json"]):
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "w") as out:
+            monkeypatch.setattr(sys, "stdout", out)
+            assert cli.main(["--lake", ".", *flags, "status"]) == 0
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as out:
+            monkeypatch.setattr(sys, "stdout", out)
+            assert cli.main(["--lake", ".", "status"]) == 1
+
+
+def test_letters_that_the_terminal_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding in ("ascii", "utf-8"):
+        for value in ("größer", "\ud800"):
+            monkeypatch.setattr(cli, "_run", lambda *_, v=value: cli.Answer({v: v}, v))
+            for flags in ([], ["--json"]):
+                out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+                monkeypatch.setattr(sys, "stdout", out)
+                assert cli.main(["--lake", ".", *flags, "status"]) == 0
+                said = out.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+                assert not flags or json.loads(said) == {value: value}
+
+
+def test_java_is_sought_where_spark_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(session.JavaMissingError, match="JAVA_HOME is /nowhere"):
+        session.need_java()
+    assert doctor.machine()[0].state == "bad"
+
+
+@pytest.mark.parametrize("path", ["", " ", None, 5, "nul\0", "{file}", "{file}/below"])
+def test_paths_that_are_no_folder(path: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    wrong = path.format(file=tmp_path / "file") if isinstance(path, str) else path
+    with pytest.raises(SessionError) as found:
+        session._folder(wrong)
+    assert found.value.hint
 
 
 @pytest.mark.slow  # tries all that a lake needs

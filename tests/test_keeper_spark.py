@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import viewkeeper as vk
 from viewkeeper.errors import NotationError, ViewKeeperError
@@ -157,6 +161,49 @@ def test_a_source_dropped_between_refreshes(keeper: vk.Keeper) -> None:
     keeper.drop_view("shop.other")
 
 
+def test_a_source_copied_back_from_elsewhere(keeper: vk.Keeper, tmp_path: Path) -> None:
+    """The table has its id, and another past: below, at and above the version that was seen."""
+    spark = keeper.spark
+    spark.sql("CREATE TABLE shop.copied (a INT) USING delta")
+    spark.sql("INSERT INTO shop.copied VALUES (1)")
+    keeper.create_view("shop.sums", "SELECT sum(a) AS s FROM shop.copied")
+    folder = spark.sql("DESCRIBE DETAIL shop.copied").first()["location"].removeprefix("file:")
+    shutil.copytree(folder, tmp_path / "aside")
+    for later in range(3):
+        spark.sql("INSERT INTO shop.copied VALUES (5)")
+        (report,) = keeper.refresh("shop.sums", strategy="incremental")
+        assert report.strategy == "incremental"
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "aside", folder)
+        rows = pa.table({"a": pa.array([100], pa.int32())})
+        for _ in range(later):
+            write_deltalake(folder, rows, mode="append")
+        (report,) = keeper.refresh("shop.sums")
+        assert report.strategy == "full" and "copied back" in report.reason
+        assert bag(spark.table("shop.sums")) == Counter({(1 + 100 * later,): 1})
+    keeper.drop_view("shop.sums")
+
+
+def test_one_name_in_two_schemas(keeper: vk.Keeper) -> None:
+    spark = keeper.spark
+    home = spark.catalog.currentDatabase()
+    made = []
+    for schema in ("shop_one", "shop_two"):
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        spark.sql(f"USE {schema}")
+        made.append(keeper.create_view("twin", f"SELECT '{schema}' AS s").view)
+    assert made == ["twin", "`spark_catalog`.`shop_two`.`twin`"]
+    spark.sql(f"USE {home}")
+    views = [v for v in keeper.views() if "twin" in v]
+    assert [r.view for r in keeper.refresh(views)] == made
+    assert [keeper.explain(v).view for v in views] == made  # type: ignore[union-attr]
+    with pytest.raises(ViewKeeperError, match=r"`shop_one`\.`twin`"):
+        keeper.refresh("twin")
+    for view in views:
+        assert keeper.history(view).count() == 1
+        keeper.drop_view(view)
+
+
 def test_time_dependent_views_are_refreshed_in_full(keeper: vk.Keeper) -> None:
     keeper.create_view("shop.today", "SELECT a, current_date() AS d FROM shop.r")
     (report,) = keeper.refresh("shop.today")
@@ -208,7 +255,7 @@ def test_select_star_keeps_its_columns(keeper: vk.Keeper) -> None:
     spark = keeper.spark
     spark.sql(f"CREATE TABLE shop.wide (a INT, weight INT) {FEED}")
     spark.sql("INSERT INTO shop.wide VALUES (1, 5), (1, 5)")
-    keeper.create_view("shop.star", "SELECT * FROM shop.wide")
+    keeper.create_view("shop.star", "SELECT * FROM shop.wide; -- all")
     spark.sql("ALTER TABLE shop.wide ADD COLUMNS (extra STRING)")
     spark.sql("INSERT INTO shop.wide VALUES (2, 6, 'e')")
     other = vk.Keeper(spark, schema="vk_keeper_tests")

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.types import LongType, StringType, StructField
 
 from viewkeeper.lake import arrow, history, lookup, patching, written
+from viewkeeper.lake.sources import Source
 
 NAN = float("nan")
 HIDING = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
@@ -145,3 +147,36 @@ def test_a_version_that_was_taken_back(tmp_path: Path) -> None:
     Path(path, "_delta_log", f"{1:020d}.json").unlink()
     write_deltalake(path, pa.table({"k": [3]}), mode="append")
     assert rows(path, ["k"]) == [(1,), (3,)]
+
+
+def test_a_small_file_of_many_rows_is_not_read_to_the_driver(tmp_path: Path) -> None:
+    """What counts is the size in memory, of numbers that pack well and of long texts alike."""
+    fields = [StructField("a", LongType()), StructField("t", StringType())]
+    many = pa.table({"a": pa.repeat(pa.scalar(1, pa.int64()), 300_000), "t": ["x"] * 300_000})
+    wide = pa.table({"a": [1] * 500, "t": ["x" * 10_000] * 500})
+    for name, held in (("many", many), ("wide", wide)):
+        path = str(tmp_path / name)
+        pq.write_table(held, path)
+        assert os.path.getsize(path) < 1_000_000 < 3_500_000 < held.nbytes
+
+        def read(most: int, path: str = path) -> pa.Table:
+            return arrow.read_file(path, fields, {}, sign=1, weight=None, most_bytes=most)
+
+        assert read(64 * 2**20).num_rows == held.num_rows
+        for most in (0, 60_000, 3_000_000):
+            with pytest.raises(arrow.LargeError):
+                read(most)
+
+
+def test_folders_whose_names_are_read_otherwise_are_left_to_spark(tmp_path: Path) -> None:
+    """deltalake decodes %20, and breaks at some letters; a link may lead to such a folder."""
+    for i, name in enumerate(("per%20cent", "[a]", "a|b", "a\\b", "st*r", "q?", "c^", "new\nline")):
+        link = tmp_path / f"link{i}"
+        link.symlink_to(tmp_path / name)
+        for place in (tmp_path / name, link):
+            assert Source("t", "1", f"file:{place}/t").local_path is None, name
+    for name in ("sp ace", "100%", "h#x", "ü'q", "a&b;c=+", "{a}", "a:b"):
+        path = str(tmp_path / name / "t")
+        write_deltalake(path, pa.table({"k": [1, 2]}))
+        assert Source("t", "1", f"file:{path}").local_path == path
+        assert rows(path, ["k"]) == [(1,), (2,)] and len(os.listdir(path)) == 2, name

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper import cli_active
-from viewkeeper.cli_output import document, error_document, table
+from viewkeeper.cli_output import (
+    document,
+    error_document,
+    is_unread,
+    print_no_more,
+    printable,
+    table,
+)
 from viewkeeper.cli_progress import Progress, watch
 from viewkeeper.errors import ViewKeeperError
 
@@ -64,24 +73,42 @@ def main(argv: Sequence[str] | None = None, keeper: Keeper | None = None) -> int
     if not args.verbose:
         logging.disable(logging.CRITICAL)  # pyspark logs errors that we tell in our own words
     try:
+        with printable():
+            return _told(args, keeper)
+    except OSError as e:  # of printing: all others are told
+        print_no_more()
+        if is_unread(e):
+            return OK
+        with contextlib.suppress(OSError):
+            print(f"What was found cannot be printed: {e}", file=sys.stderr)
+        return FAILED
+    finally:
+        logging.disable(before)
+
+
+def _told(args: argparse.Namespace, keeper: Keeper | None) -> int:
+    """Runs a command, prints what it found or why it failed, and returns the exit code."""
+    try:
         answer = _run(args, keeper)
     except KeyboardInterrupt:
         print("Stopped. Each view is as it was, or completely refreshed.", file=sys.stderr)
         return STOPPED
     except Exception as e:
+        if is_unread(e):
+            raise BrokenPipeError from e
         return _failed(e, args)
-    finally:
-        logging.disable(before)
     if args.json and not answer.shown:
-        print(document(answer.value))
+        print(document(answer.value), flush=True)
     elif answer.text:
-        print(answer.text)
+        print(answer.text, flush=True)
     return answer.code
 
 
 def _run(args: argparse.Namespace, keeper: Keeper | None) -> Answer:
     command: Callable[..., Answer] = args.run
     progress = Progress(False if args.verbose else None)
+    if getattr(args, "file", None) is not None:
+        args.text = _text_of(args.file)  # before anything is started, or made
     if command is _doctor:
         return _doctor(args, keeper, progress)
     if keeper is not None:
@@ -121,7 +148,8 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
     if args.json:
         found = error_document(error, condition)
         reports = getattr(error, "reports", None) or []
-        print(document({"error": found, "reports": [r.as_dict() for r in reports]}))
+        value = {"error": found, "reports": [r.as_dict() for r in reports]}
+        print(document(value), flush=True)
     else:
         for report in getattr(error, "reports", None) or []:
             print(report)
@@ -135,7 +163,7 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
 
 
 def _create(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
-    sql = args.sql if args.sql is not None else _text_of(args.file)
+    sql = args.sql if args.sql is not None else args.text
     with progress.doing(f"creating {args.name}"):
         report = keeper.create_view(
             args.name, sql, refresh=args.refresh, maintain=args.maintain, replace=args.replace
@@ -162,7 +190,7 @@ def _closure(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> An
 
 
 def _program(args: argparse.Namespace, keeper: Keeper, progress: Progress) -> Answer:
-    text = args.system if args.system is not None else _text_of(args.file)
+    text = args.system if args.system is not None else args.text
     with progress.doing(f"creating {args.name}"):
         report = keeper.create_program(
             args.name, args.source, text, args.refresh, args.maintain, replace=args.replace
@@ -307,6 +335,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common],
     )
+    parser.add_argument("--version", action="version", version=f"viewkeeper {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, run: Callable[..., Answer], help: str) -> argparse.ArgumentParser:
@@ -336,15 +365,28 @@ def _parser() -> argparse.ArgumentParser:
     text.add_argument("--system", metavar="NAME", help="one that is shipped, such as even")
 
     for made in (create, closure, program):
-        made.add_argument("--refresh", choices=["auto", "incremental", "full"], default="auto")
-        made.add_argument("--maintain", choices=["deferred", "immediate"], default="deferred")
+        made.add_argument(
+            "--refresh",
+            choices=["auto", "incremental", "full"],
+            default="auto",
+            help="how it is kept: as the cost model says (the default), never in full, always",
+        )
+        made.add_argument(
+            "--maintain",
+            choices=["deferred", "immediate"],
+            default="deferred",
+            help="when: by refresh (the default), or with each transaction",
+        )
         made.add_argument("--replace", action="store_true", help="replace a view of this name")
 
     refresh = command("refresh", _refresh, "bring views up to their sources; by default all")
     refresh.add_argument("names", metavar="NAME", nargs="*")
     how = refresh.add_mutually_exclusive_group()
-    for word in ("full", "incremental"):
-        how.add_argument(f"--{word}", dest="strategy", action="store_const", const=word)
+    for word, help_ in (
+        ("full", "compute each view anew"),
+        ("incremental", "by the change only, whatever it costs"),
+    ):
+        how.add_argument(f"--{word}", dest="strategy", action="store_const", const=word, help=help_)
 
     explain = command("explain", _explain, "say how a view, or a query, is kept, and why")
     what = explain.add_mutually_exclusive_group(required=True)
@@ -363,7 +405,7 @@ def _parser() -> argparse.ArgumentParser:
 
     history = command("history", _history, "list what refreshes did, the newest first")
     history.add_argument("name", metavar="NAME", nargs="?")
-    history.add_argument("--limit", type=_positive, default=20, metavar="N")
+    history.add_argument("--limit", type=_positive, default=20, metavar="N", help="(default 20)")
 
     drop = command("drop", _drop, "drop a view and its rows")
     drop.add_argument("name", metavar="NAME")
@@ -371,7 +413,9 @@ def _parser() -> argparse.ArgumentParser:
 
     sql = command("sql", _sql, "run a statement: Spark SQL, or one about materialized views")
     sql.add_argument("text", metavar="STATEMENT")
-    sql.add_argument("--limit", type=_positive, default=1000, metavar="N")
+    sql.add_argument(
+        "--limit", type=_positive, default=1000, metavar="N", help="rows (default 1000)"
+    )
 
     doctor = command("doctor", _doctor, "examine the machine, the lake and every view")
     doctor.add_argument("--fix", action="store_true", help="drop stores that no view has")
@@ -388,11 +432,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _version() -> str:
+    try:
+        return metadata.version("viewkeeper")
+    except metadata.PackageNotFoundError:  # run from its sources
+        return "(not installed)"
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)
 
 
 def _text_of(file: str) -> str:

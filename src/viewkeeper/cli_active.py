@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from viewkeeper.cli_output import document, table
+from viewkeeper.cli_output import document, is_unread, table
 from viewkeeper.errors import ViewKeeperError
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ def serve(args: argparse.Namespace, keeper: Keeper) -> None:
 
 
 def _tried(do: Callable[..., None], *args: Any) -> None:
-    """Says what went wrong; the next round may do better, unless the session has ended."""
+    """Says what went wrong; the next round may do better, unless the session has ended, or nobody
+    reads any more what is printed."""
     from viewkeeper.records import SessionError
 
     try:
@@ -200,6 +201,8 @@ def _tried(do: Callable[..., None], *args: Any) -> None:
     except SessionError:
         raise
     except Exception as error:
+        if is_unread(error):
+            raise
         print(error, file=sys.stderr, flush=True)
 
 
@@ -303,5 +306,13 @@ def add_arguments(command: Callable[..., argparse.ArgumentParser], runs: dict[st
             flag, metavar="VIEW=ACTION", type=target, action="append", default=[], help=help_
         )
     for one, every in ((watched, "2s"), (served, "5s")):
-        one.add_argument("--every", type=seconds, default=seconds(every), metavar="TIME")
-        one.add_argument("--rounds", type=int, default=0, help="how often; 0 is for ever")
+        one.add_argument(
+            "--every",
+            type=seconds,
+            default=seconds(every),
+            metavar="TIME",
+            help=f"between two looks, such as 500ms, 5s or 2m (default {every})",
+        )
+        one.add_argument(
+            "--rounds", type=int, default=0, metavar="N", help="how often; 0, the default: for ever"
+        )

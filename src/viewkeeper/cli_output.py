@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import json
-from collections.abc import Iterable, Sequence
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from viewkeeper.errors import ViewKeeperError
@@ -48,12 +52,43 @@ def cell(value: Any) -> str:
 
 
 def document(value: Any) -> str:
-    """A value as JSON; what JSON does not have becomes text.
+    """A value as JSON; what JSON does not have becomes text. A row is an object, by its columns.
 
     >>> document({"at": datetime.date(2024, 1, 2), "n": decimal.Decimal("1.50")})
     '{"at": "2024-01-02", "n": "1.50"}'
+    >>> document([float("nan"), float("-inf"), {datetime.date(2024, 1, 2): True, None: None}])
+    '["NaN", "-Infinity", {"2024-01-02": true, "null": null}]'
     """
-    return json.dumps(value, default=_plain, ensure_ascii=False)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    plain = encoding.lower().replace("-", "") != "utf8"  # escapes, where letters cannot be printed
+    return json.dumps(_plain(value), ensure_ascii=plain, allow_nan=False)
+
+
+@contextlib.contextmanager
+def printable() -> Iterator[None]:
+    """While the block runs, letters that stdout or stderr cannot show are escaped, not an error."""
+    streams = [s for s in (sys.stdout, sys.stderr) if hasattr(s, "reconfigure")]
+    before = [s.errors for s in streams]
+    for stream in streams:
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(streams, before, strict=True):
+            stream.reconfigure(errors=errors)
+
+
+def is_unread(error: BaseException | None) -> bool:
+    """Whether an error is that nobody reads what is printed any more (``| head``)."""
+    while error is not None and not isinstance(error, BrokenPipeError):
+        error = error.__cause__
+    return error is not None
+
+
+def print_no_more() -> None:
+    """Stdout leads nowhere from now on, so that the end of Python does not complain."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def error_document(error: BaseException, code: str | None = None) -> dict[str, Any]:
@@ -81,10 +116,29 @@ def _number(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    """A value in what JSON has."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if hasattr(value, "asDict"):  # a row of Spark's
+        value = value.asDict()
+    if isinstance(value, Mapping):
+        return {_key(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
     if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
+        return [_plain(v) for v in sorted(value, key=str)]
     return str(value)
+
+
+def _key(value: Any) -> str:
+    """A key of a map, which JSON has as text only."""
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)

@@ -18,6 +18,7 @@ from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.library import GRAPHS, Graph
 from viewkeeper.recursive.recognition import NotAClosure, PlainClosure, recognise
 from viewkeeper.recursive.task import Task, names_of
+from viewkeeper.statements import in_parentheses
 
 # Types without an order or an equality that a program could use.
 _NO_NODE = ("map", "variant", "struct", "array", "interval", "geometry", "geography")
@@ -175,7 +176,7 @@ def _from(spark: SparkSession, text: str) -> str:
         parser.parseMultipartIdentifier(text)
         return text
     except (AnalysisException, ParseException):
-        return f"({text.strip().rstrip(';')})"
+        return in_parentheses(text)
 
 
 def _graph(graph: str) -> Graph:

@@ -179,7 +179,7 @@ def _record(
     record = Record(
         id=identity,
         name=name,
-        label=wanted.name,
+        label=_label(views, wanted.name, name),
         sql=sql,
         catalog=catalog,
         schema=schema,
@@ -196,6 +196,11 @@ def _record(
     return dataclasses.replace(record, reader=compiled.reader_sql(record.store))
 
 
+def _label(views: Views, given: str, name: str) -> str:
+    """The name as it was given; in full, if a view of another schema has been given it too."""
+    return name if any(r.label == given and r.name != name for r in views.all()) else given
+
+
 def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
     """Fills a new store, in one commit with the versions of the sources."""
     start, spark = datetime.datetime.now(), views.spark
@@ -203,7 +208,12 @@ def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
     pins = {leaf: vector.pin(name) for leaf, name in source_names(compiled).items()}
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {views.home.schema}")
     sources = {
-        leaf: {"id": p.source.table_id, "version": p.version, "name": p.source.name}
+        leaf: {
+            "id": p.source.table_id,
+            "version": p.version,
+            "name": p.source.name,
+            "commit": p.commit,
+        }
         for leaf, p in pins.items()
     }
     metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}

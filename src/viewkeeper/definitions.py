@@ -12,6 +12,7 @@ from viewkeeper.errors import UnknownTableError, ViewKeeperError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source, find, is_same, quoted, tip
 from viewkeeper.records import InvalidQueryError, Record, SourceError
+from viewkeeper.statements import in_parentheses
 
 Looks = dict[str, str]  # by source, its columns
 
@@ -63,7 +64,7 @@ class Definitions:
                 compiled = compile_view(spark, record.sql)
                 if compiled.columns != columns:  # SELECT *, and a source has more by now
                     names = ", ".join(quoted(name) for name, _ in columns)
-                    text = f"SELECT {names} FROM ({record.sql})"
+                    text = f"SELECT {names} FROM {in_parentheses(record.sql)}"
                     compiled = compile_view(spark, text)
             except (InvalidQueryError, UnknownTableError) as e:
                 raise _no_longer(record, e.what) from e

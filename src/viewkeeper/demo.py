@@ -6,6 +6,7 @@ Every number printed is measured in this run, and every view is compared with it
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import sys
 import tempfile
@@ -191,9 +192,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     print(f"\nThe demo took {time.perf_counter() - start:.0f} s. The lake is {lake}. Look around:")
     command = Path(sys.executable).with_name("viewkeeper")
-    viewkeeper = str(command) if command.exists() else f"{sys.executable} -m viewkeeper.cli"
+    viewkeeper = shlex.quote(str(command))
+    if not command.exists():
+        viewkeeper = f"{shlex.quote(sys.executable)} -m viewkeeper.cli"
     for rest in ("status", "explain sales", "history --limit 5", "sql 'SELECT * FROM best_days'"):
-        print(f"  {viewkeeper} --lake {lake} {rest}")
+        print(f"  {viewkeeper} --lake {shlex.quote(str(lake))} {rest}")
     return 0 if right else 1
 
 

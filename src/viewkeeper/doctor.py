@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -53,18 +52,14 @@ def machine() -> list[Check]:
 
 
 def _java() -> Check:
-    from viewkeeper.session import JavaMissingError, _need_java
+    from viewkeeper.session import JavaMissingError, java_command, need_java
 
     try:
-        _need_java()
+        need_java()
     except JavaMissingError as e:
         return Check("Java", "bad", "not found", e.hint)
-    java = shutil.which("java") or "java"
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
-    except OSError:  # found by JAVA_HOME only
-        return Check("Java", "good", "found by JAVA_HOME")
-    return java_check(said)
+    command = [java_command() or "java", "-version"]
+    return java_check(subprocess.run(command, capture_output=True, text=True).stderr)
 
 
 def java_check(said: str) -> Check:

@@ -19,7 +19,7 @@ from viewkeeper.engine.vector import Vector
 from viewkeeper.explain import Explanation
 from viewkeeper.graph import downstream, with_downstream, with_upstream
 from viewkeeper.looking import advise_record, changes_since, explain_record, explain_text
-from viewkeeper.names import full_name, full_name_or_none
+from viewkeeper.names import full_name_or_none
 from viewkeeper.records import (
     InvalidOptionError,
     Record,
@@ -335,7 +335,7 @@ class Keeper:
         start = datetime.datetime.now(datetime.timezone.utc)
         self._views.sync()
         names = [name] if isinstance(name, str) else list(name or ())
-        insisted = {full_name(self.spark, n) for n in names}
+        insisted = {self._views.full_name(n) for n in names}
         chosen = [self._views.get(n) for n in names] or self._views.all()
         wanted = with_upstream(chosen, self._views.all())
         reports, failed = refresh_views(
@@ -505,7 +505,10 @@ class Keeper:
                 f"{name_or_sql!r} is neither a name nor a query", hint="Give one, as a text."
             )
         self._views.sync()
-        record = self._home.records().get(full_name_or_none(self.spark, name_or_sql) or "")
+        if isinstance(name_or_sql, View):
+            record = self._views.find(name_or_sql)
+        else:
+            record = self._home.records().get(full_name_or_none(self.spark, name_or_sql) or "")
         if record is not None:
             return explain_record(self._views, record)
         constraint = self._transactions.constraints().get(name_or_sql)

@@ -112,7 +112,7 @@ class Record:
 
     id: str
     name: str  # full name, each part in backquotes
-    label: str  # the name as the user gave it
+    label: str  # the name as the user gave it, or in full if another view has that
     sql: str
     catalog: str  # the current catalog and schema when the view was defined
     schema: str

@@ -13,13 +13,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaPackage
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from viewkeeper.catalog import register, set_kind
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.jars import delta_session
 from viewkeeper.lake.sources import quoted
-from viewkeeper.records import SessionError
+from viewkeeper.records import InvalidOptionError, SessionError
 
 
 class JavaMissingError(ViewKeeperError):
@@ -48,13 +50,14 @@ _SYNCED: dict[str, Any] = {}  # by lake, what the catalog was last brought up to
 
 def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Any:
     """A local Spark session whose warehouse is the folder."""
-    _need_java()
-    lake = Path(path).expanduser().resolve()
-    if lake.exists() and not lake.is_dir():
-        raise SessionError(f"{path} is not a folder", hint="Give the folder of the lake.")
-    lake.mkdir(parents=True, exist_ok=True)
-    active = SparkSession.getActiveSession()
-    if active is not None and active.conf.get(_LAKE, None) != str(lake):
+    need_java()
+    lake = _folder(path)
+    if not isinstance(config or {}, dict):
+        raise InvalidOptionError(
+            f"{config!r} is no configuration", hint="Give a dict of Spark settings."
+        )
+    running = SparkContext._active_spark_context  # a thread of its own sees no active session
+    if running is not None and running.getConf().get(_LAKE) != str(lake):
         raise SessionError(
             "this process has a Spark session already, for another purpose",
             hint="Stop it first, or use viewkeeper.Keeper(spark) on that session.",
@@ -69,6 +72,29 @@ def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = 
     return spark
 
 
+def _folder(path: str | os.PathLike[str]) -> Path:
+    """The folder of a lake, made if it is not there.
+
+    >>> _folder("")
+    Traceback (most recent call last):
+    viewkeeper.records.SessionError: [NO_SESSION] '' cannot be the folder of a lake: it is no path
+    Give a folder that can be written.
+    """
+    try:
+        if not str(os.fspath(path)).strip():
+            raise ValueError("it is no path")
+        lake = Path(path).expanduser().resolve()
+        if lake.exists() and not lake.is_dir():
+            raise ValueError("it is not a folder")
+        lake.mkdir(parents=True, exist_ok=True)
+    except (TypeError, ValueError, OSError, RuntimeError) as e:
+        raise SessionError(
+            f"{path!r} cannot be the folder of a lake: {e}",
+            hint="Give a folder that can be written.",
+        ) from e
+    return lake
+
+
 def lake_of(spark: Any) -> Path | None:
     """The folder of a session made by ``connect``; None for the user's own session."""
     found = spark.conf.get(_LAKE, None)
@@ -77,20 +103,25 @@ def lake_of(spark: Any) -> Path | None:
 
 def sync(spark: Any, lake: Path) -> None:
     """Brings the session's catalog up to the folder: tables that came, tables that went."""
-    here = _tables(lake)
-    if _SYNCED.get(str(lake)) == (spark.sparkContext.applicationId, here):
+    schemas, here = _schemas(lake), _tables(lake)
+    if _SYNCED.get(str(lake)) == (spark.sparkContext.applicationId, schemas, here):
         return
     known = _known(spark)
+    for schema in schemas:  # those without a table, too
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
     for (schema, table), folder in here.items():
         if (schema, table) not in known:
-            if schema != "default":
-                spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
             register(spark, schema, table, folder)
     for (schema, table), place_ in known.items():
         if place_ is not None and (schema, table) not in here and lake in place_.parents:
             set_kind(spark, schema, table, "EXTERNAL")  # another process may be making a new one
             spark.sql(f"DROP TABLE IF EXISTS {quoted(schema)}.{quoted(table)}")
-    _SYNCED[str(lake)] = (spark.sparkContext.applicationId, here)
+    _SYNCED[str(lake)] = (spark.sparkContext.applicationId, schemas, here)
+
+
+def _schemas(lake: Path) -> set[str]:
+    """The schemas that have a folder."""
+    return {entry.stem.lower() for entry in _folders(lake) if entry.suffix == ".db"}
 
 
 def _tables(lake: Path) -> dict[tuple[str, str], Path]:
@@ -143,24 +174,39 @@ def check_classic(spark: Any) -> None:
             "a Spark Connect session cannot show the plans of its queries",
             hint="Use a classic session, on the driver: SparkSession.builder.getOrCreate().",
         )
+    if spark.sparkContext._jsc is None:
+        raise SessionError("this Spark session has ended", hint="Start another one.")
     extensions = spark.conf.get("spark.sql.extensions", "") or ""
-    if "DeltaSparkSessionExtension" not in extensions:
+    catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
+    if "DeltaSparkSessionExtension" not in extensions or not catalog:
         raise SessionError(
             "this session has no Delta Lake",
             hint="Set spark.sql.extensions and spark.sql.catalog.spark_catalog for Delta, "
             "or use viewkeeper.connect(path).",
         )
+    if isinstance(spark._jvm.org.apache.spark.sql.delta.DeltaLog, JavaPackage):
+        raise SessionError(
+            "this session is set up for Delta Lake and has not its jars",
+            hint="Start Spark with them: delta.configure_spark_with_delta_pip(builder), "
+            "or use viewkeeper.connect(path).",
+        )
 
 
-def _need_java() -> None:
+def java_command() -> str | None:
+    """The java that Spark will use: of JAVA_HOME, or else the first one on the path."""
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java") or (f"{home}/bin/java" if home else None)
+    return f"{home}/bin/java" if home else shutil.which("java")
+
+
+def need_java() -> None:
+    home, java = os.environ.get("JAVA_HOME"), java_command()
     try:
         assert java is not None
         subprocess.run([java, "-version"], capture_output=True, check=True)
     except (AssertionError, OSError, subprocess.CalledProcessError):
+        where = f"JAVA_HOME is {home}, where there is none" if home else "no java was found"
         raise JavaMissingError(
-            "Spark needs Java 17, and no java was found",
+            f"Spark needs Java 17, and {where}",
             hint="Install it (Debian: apt-get install openjdk-17-jre-headless; macOS: brew install"
             " openjdk@17), or set JAVA_HOME.",
         ) from None

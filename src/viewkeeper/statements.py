@@ -38,6 +38,25 @@ class Statement:
         return next(filter(None, map(self.properties.get, names)), "auto")
 
 
+def in_parentheses(query: str) -> str:
+    """A query as a table of another one: without semicolons and comments at its end.
+
+    >>> in_parentheses("SELECT ';' AS a; -- done")
+    "(SELECT ';' AS a)"
+    >>> in_parentheses("SELECT 1 AS a -- one")
+    '(SELECT 1 AS a)'
+    """
+    try:
+        tokens = tokenize(_BEFORE + query, read="spark")[1:]
+    except SqlglotError:
+        tokens = []  # Spark will say what is wrong
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        return f"({query}\n)"
+    return f"({query[: tokens[-1].end + 1 - len(_BEFORE)]})"
+
+
 def read_statement(text: str) -> Statement | None:
     """The statement, or None if it is not about materialized views.
 

@@ -14,8 +14,8 @@ from viewkeeper.frontend.jvm import OURS
 from viewkeeper.home import Home
 from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source
-from viewkeeper.names import full_name
-from viewkeeper.records import Record, UnknownViewError
+from viewkeeper.names import full_name, full_name_or_none
+from viewkeeper.records import Record, UnknownViewError, View
 from viewkeeper.session import lake_of, sync
 
 
@@ -51,7 +51,11 @@ class Views:
 
     def find(self, name: str) -> Record | None:
         """The view of a name; None if there is none."""
-        return self.home.records().get(full_name(self.spark, name))
+        return self.home.records().get(self.full_name(name))
+
+    def full_name(self, name: str) -> str:
+        """A name in full; of one of our views it is known, whatever the current schema is now."""
+        return name.record.name if isinstance(name, View) else full_name(self.spark, name)
 
     def get(self, name: str) -> Record:
         """The view of a name.
@@ -68,7 +72,8 @@ class Views:
 
     def unknown(self, name: str) -> UnknownViewError:
         """No view has this name."""
-        known = [r.label for r in self.all()]
+        labels = [(r.name, r.label) for r in self.all()]
+        known = [t if full_name_or_none(self.spark, t) == n else n for n, t in labels]
         return UnknownViewError(f"no view {name!r} is kept here", hint=suggestion(name, known))
 
     def compiled(self, record: Record) -> Compiled:

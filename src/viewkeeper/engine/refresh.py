@@ -33,7 +33,8 @@ from viewkeeper.lake import compaction, jvm, stores
 from viewkeeper.lake.arrow import WEIGHT as FEED_WEIGHT
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import Feed, net_change
-from viewkeeper.lake.sources import at
+from viewkeeper.lake.history import fingerprint
+from viewkeeper.lake.sources import at, version
 from viewkeeper.lake.stores import OP, Patch
 from viewkeeper.plan.choose import Choice, Timing, choose, on_spark
 from viewkeeper.plan.groups import GroupStore, net_rows
@@ -117,6 +118,12 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
         if old is None or old["id"] != pin.source.table_id:
             found.full_reason = f"{pin.source.name} was replaced since the last refresh"
             return found
+        if _set_back(spark, pin, old):
+            found.full_reason = (
+                f"the log of {pin.source.name} is not what it was at the last refresh: the table"
+                " was copied back, or commits were taken away"
+            )
+            return found
         if old["version"] > pin.version:
             found.ahead = True
             found.feeds = {}
@@ -132,11 +139,22 @@ def look(spark: SparkSession, record: Record, compiled: Compiled, vector: Vector
     return found
 
 
+def _set_back(spark: SparkSession, pin: Pin, old: Mapping[str, Any]) -> bool:
+    """Whether a source has another past than at the last refresh, under the same id."""
+    if not old.get("commit"):
+        return False
+    if old["version"] > pin.version:  # then this refresh is late, or the log has gone back
+        return version(spark, pin.source) < int(old["version"])
+    return fingerprint(spark, pin.source, old["version"]) not in (None, old["commit"])
+
+
 def _is_same(found: Situation, then: Mapping[str, Any]) -> bool:
     """Whether nothing that the result depends on can have changed since the last refresh."""
     now = {n: (pin.source.table_id, pin.version) for n, pin in found.pins.items()}
     before = {n: (old["id"], old["version"]) for n, old in then.items()}
-    return found.compiled.steady and now == before
+    if not found.compiled.steady or now != before:
+        return False
+    return all(old.get("commit") in (None, found.pins[n].commit) for n, old in then.items())
 
 
 def _pins(record: Record, compiled: Compiled, vector: Vector) -> dict[str, Pin]:
@@ -241,6 +259,7 @@ def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, An
             "id": pin.source.table_id,
             "version": pin.version + (leaf in found.overlays),
             "name": pin.source.name,
+            "commit": None if leaf in found.overlays else pin.commit,
         }
         for leaf, pin in found.pins.items()
     }

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from viewkeeper.lake.history import fingerprint
 from viewkeeper.lake.sources import Source, find, is_same, tip
 
 
@@ -21,6 +22,7 @@ class Pin:
     source: Source
     version: int
     metadata: Mapping[str, Any] = field(compare=False, hash=False)
+    commit: str | None = field(default=None, compare=False)  # what tells the version's commit
 
     @property
     def columns(self) -> list[StructField]:
@@ -36,7 +38,7 @@ class Pin:
 def pinned(spark: SparkSession, source: Source) -> Pin:
     """A source at its newest version."""
     end = tip(spark, source)
-    return Pin(source, end.version, end.metadata)
+    return Pin(source, end.version, end.metadata, fingerprint(spark, source, end.version))
 
 
 class Vector:

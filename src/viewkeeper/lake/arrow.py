@@ -23,11 +23,17 @@ _GROUPED = {
 _PARTITION = {"boolean", "byte", "short", "integer", "long", "string", "date"}
 # Marks of writers with another calendar; Spark knows how to read them.
 LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_PIECE = 65_536  # rows that are read at once
+_LEAST = 8  # bytes of a row: its weight
 _SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
 class UnusualError(Exception):
     """Something that this reader leaves to Spark."""
+
+
+class LargeError(Exception):
+    """More rows than the driver is to hold."""
 
 
 def can_group(kind: DataType) -> bool:
@@ -66,11 +72,19 @@ def read_file(
     *,
     sign: int | None,
     weight: str | None,
+    most_bytes: int,
 ) -> pa.Table:
     """The rows of one Parquet file, each with its weight.
 
     ``sign`` is +1 for a file that was added, -1 for one that was removed, None for a change file,
     whose rows have signs of their own. ``partition`` holds the values that the file lacks.
+
+    Raises
+    ------
+    LargeError
+        When the rows take more than ``most_bytes``: a small file may hold very many.
+    UnusualError
+        When only Spark can read the file.
     """
     file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     if is_legacy(file.metadata.metadata or {}):
@@ -80,7 +94,7 @@ def read_file(
     check_case(stored, target.names)
     wanted = [name for name in target.names if name in stored and name not in partition]
     extra = [c for c in (weight, "_change_type" if sign is None else None) if c]
-    held = file.read(columns=list(dict.fromkeys([*wanted, *extra])))
+    held = _held(file, list(dict.fromkeys([*wanted, *extra])), most_bytes)
     try:
         columns = [
             _constant(partition[f.name], f.type, held.num_rows)
@@ -94,6 +108,25 @@ def read_file(
         raise UnusualError(str(error)) from error
     weights = _weights(held, sign, weight)
     return pa.table([*columns, weights], schema=change_schema(fields))
+
+
+def _held(file: pq.ParquetFile, columns: list[str], most_bytes: int) -> pa.Table:
+    """The columns of a file, unless they take too much."""
+    rows = file.metadata.num_rows
+    if rows * _LEAST > most_bytes:
+        raise LargeError
+    if rows <= _PIECE:
+        held = file.read(columns=columns)
+        if held.nbytes > most_bytes:
+            raise LargeError
+        return held
+    pieces, size = [], 0
+    for piece in file.iter_batches(_PIECE, columns=columns):
+        size += piece.nbytes
+        if size > most_bytes:
+            raise LargeError
+        pieces.append(piece)
+    return pa.Table.from_batches(pieces)
 
 
 def is_legacy(marks: Mapping[bytes, bytes]) -> bool:

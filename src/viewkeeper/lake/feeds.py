@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,11 @@ from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.history import Action
 from viewkeeper.lake.sources import Source, comparable, is_variant, quoted
 from viewkeeper.lake.spans import Span, look
+from viewkeeper.records import InvalidOptionError
 
+LIMIT = "spark.viewkeeper.memory"  # the setting: bytes of a source's change on the driver
+_DEFAULT = "64m"
+_EXPANDS = 16  # times that rows may take more on the driver than in compressed files
 _ADDED = ("insert", "update_postimage")
 _GONE = ("FILE_NOT_EXIST", "FileNotFound", "FILE_NOT_FOUND", "DOES_NOT_EXIST")
 
@@ -85,7 +90,7 @@ def net_change(
     until: int,
     columns: Sequence[str],
     *,
-    limit_bytes: int = 64 * 2**20,
+    limit_bytes: int | None = None,
     weight: str | None = None,
 ) -> Feed:
     """The net change of some columns of a table between two versions.
@@ -103,8 +108,8 @@ def net_change(
         The old and the new version.
     columns : sequence of str
         The columns; rows that differ elsewhere only are the same row.
-    limit_bytes : int
-        Up to this size of files the change comes to the driver.
+    limit_bytes : int, optional
+        Up to this size the change comes to the driver; by default the session's setting.
     weight : str, optional
         A column that says how many times a stored row counts.
 
@@ -120,12 +125,15 @@ def net_change(
     if not (added or removed or span.change_files):
         return Feed("none", local=schema.empty_table().rename_columns(names))
     how: Literal["feed", "files"] = "feed" if span.feed_on else "files"
+    limit_bytes = limit(spark) if limit_bytes is None else limit_bytes
     size = sum(action.get("size", 0) for action in [*added, *removed, *span.change_files])
     if size <= limit_bytes and source.local_path is not None and span.usual:
         try:
-            return Feed(how, local=_by_arrow(span).rename_columns(names))
+            return Feed(how, local=_by_arrow(span, limit_bytes).rename_columns(names))
         except arrow.UnusualError:
             pass
+        except arrow.LargeError:
+            size = limit_bytes + 1
         except FileNotFoundError as error:
             raise _vacuumed(source) from error
     _check_there(spark, span)
@@ -134,23 +142,43 @@ def net_change(
         return Feed("none", local=schema.empty_table().rename_columns(names))
     if any(is_variant(field) for field in span.fields):
         return Feed(how, frame=frame.toDF(*names))
-    if size <= limit_bytes:
+    if size * _EXPANDS <= limit_bytes:
         return Feed(how, local=_collect(source, frame, schema).rename_columns(names))
-    if how == "files":  # whole files were read for what may be a few rows: look
+    if size <= limit_bytes or how == "files":  # whole files were read for what may be a few rows
         most = limit_bytes // (32 * (len(schema) + 1))
-        some = _collect(source, frame.limit(most + 1), schema)
-        if some.num_rows <= most:
+        try:
+            some = _collect(source, frame.limit(most + 1), schema)
+        except Exception as error:
+            if "maxResultSize" not in str(error):  # few rows, but very wide ones
+                raise
+            return Feed(how, frame=frame.toDF(*names))
+        if some.num_rows <= most and some.nbytes <= limit_bytes:
             return Feed(how, local=some.rename_columns(names))
     return Feed(how, frame=frame.toDF(*names))
 
 
-def _by_arrow(span: Span) -> pa.Table:
-    """Read the files one by one on the driver."""
+def limit(spark: SparkSession) -> int:
+    """How many bytes of a source's change the driver holds, by the session's setting.
+
+    Raises
+    ------
+    InvalidOptionError
+        When the setting is no size.
+    """
+    text = str(spark.conf.get(LIMIT, _DEFAULT))
+    found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
+    if found is None:
+        raise InvalidOptionError(f"{LIMIT} is {text!r}", hint="Use a size, such as 64m or 1g.")
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
+
+
+def _by_arrow(span: Span, limit_bytes: int) -> pa.Table:
+    """Read the files one by one on the driver, as long as they fit."""
     folder = span.source.local_path
     assert folder is not None
     added, removed = span.data_files
     signed = [(1, a) for a in added] + [(-1, a) for a in removed]
-    pieces = []
+    pieces, held = [], 0
     for sign, action in [*signed, *((None, a) for a in span.change_files)]:
         values = action.get("partitionValues") or {}
         table = arrow.read_file(
@@ -159,7 +187,9 @@ def _by_arrow(span: Span) -> pa.Table:
             {field.name: values.get(field.name) for field in span.partitions},
             sign=sign,
             weight=span.weight,
+            most_bytes=limit_bytes - held,
         )
+        held += table.nbytes
         pieces.append(table)
     return arrow.net(pa.concat_tables(pieces))
 

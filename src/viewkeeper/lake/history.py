@@ -6,16 +6,19 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from viewkeeper.lake import jvm
+from viewkeeper.lake import jvm, tips
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.sources import Source
 
 Action = dict[str, Any]
+_FINGERPRINTS: dict[tuple[str, int, tips.Mark | None], str] = {}
+_MOST_FINGERPRINTS = 4096
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,40 @@ def parse(version: int, text: str) -> Commit:
 
 def commit(spark: SparkSession, source: Source, version: int) -> Commit | None:
     """One commit, None when the log does not hold it (any more)."""
+    text = commit_text(spark, source, version)
+    return None if text is None else parse(version, text)
+
+
+def commit_text(spark: SparkSession, source: Source, version: int) -> str | None:
+    """The same as it stands in the log."""
     folder = source.local_path
     if folder is None:
-        text = jvm.commit_text(spark, source.location, version)
-    else:
-        try:
-            with open(f"{folder}/_delta_log/{version:020d}.json", encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
-            text = None
-    return None if text is None else parse(version, text)
+        return jvm.commit_text(spark, source.location, version)
+    try:
+        with open(f"{folder}/_delta_log/{version:020d}.json", encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def fingerprint(spark: SparkSession, source: Source, version: int) -> str | None:
+    """What tells a commit from any other that ever has its number; None if it is not in the log.
+
+    A table that was copied back from elsewhere has the same id, and other commits from then on.
+    """
+    folder = source.local_path
+    mark = None if folder is None else tips.mark_of(folder, version)
+    key = source.location, version, mark
+    if key not in _FINGERPRINTS:
+        if folder is not None and mark is None:
+            return None
+        text = commit_text(spark, source, version)
+        if text is None:
+            return None
+        while len(_FINGERPRINTS) >= _MOST_FINGERPRINTS:
+            _FINGERPRINTS.pop(next(iter(_FINGERPRINTS)), None)
+        _FINGERPRINTS[key] = sha256(text.encode()).hexdigest()[:16]
+    return _FINGERPRINTS[key]
 
 
 def between(spark: SparkSession, source: Source, since: int, until: int) -> list[Commit]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -15,6 +18,8 @@ from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm, tips
 from viewkeeper.lake.errors import LostHistoryError, NotDeltaError
 
+# What deltalake decodes or breaks at, and what DuckDB takes for a pattern.
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[][^|\\*?\x00-\x1f]")
 _MISSING = ("NOT_FOUND", "SINGLE_PART_NAMESPACE", "DELTA_MISSING", "PATH_DOES_NOT_EXIST")
 
 
@@ -37,6 +42,8 @@ class Source:
     '/data/t'
     >>> Source("`c`.`d`.`t`", "1f0c", "s3a://bucket/t").local_path is None
     True
+    >>> Source("`c`.`d`.`t`", "1f0c", "file:/per%20cent/t").local_path is None
+    True
     """
 
     name: str
@@ -45,16 +52,26 @@ class Source:
 
     @property
     def local_path(self) -> str | None:
-        """The folder as a plain path, None when it is not on this machine's file system."""
-        if self.location.startswith("file:"):
-            path = self.location.removeprefix("file:")
-            return "/" + path.lstrip("/") if path.startswith("/") else path
-        return None if ":" in self.location.split("/", 1)[0] else self.location
+        """The folder as a plain path, None when only Spark reads it: it is not on this machine's
+        file system, or deltalake or DuckDB would take its name for that of another one."""
+        return _local_path(self.location)
 
     @property
     def is_path(self) -> bool:
         """Whether the table is known by its path only."""
         return self.name.startswith("delta.`")
+
+
+@lru_cache(maxsize=1024)
+def _local_path(location: str) -> str | None:
+    if location.startswith("file:"):
+        path = location.removeprefix("file:")
+        path = "/" + path.lstrip("/") if path.startswith("/") else path
+    elif ":" in location.split("/", 1)[0]:
+        return None
+    else:
+        path = location
+    return None if _MISREAD.search(path) or _MISREAD.search(os.path.realpath(path)) else path
 
 
 def find(spark: SparkSession, name: str) -> Source:

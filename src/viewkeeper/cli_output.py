@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -52,8 +53,10 @@ def document(value: Any) -> str:
 
     >>> document({"at": datetime.date(2024, 1, 2), "n": decimal.Decimal("1.50")})
     '{"at": "2024-01-02", "n": "1.50"}'
+    >>> document({"x": float("nan"), "m": {datetime.date(2024, 1, 2): [float("-inf")], None: 1}})
+    '{"x": "NaN", "m": {"2024-01-02": ["-Infinity"], "null": 1}}'
     """
-    return json.dumps(value, default=_plain, ensure_ascii=False)
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def error_document(error: BaseException, code: str | None = None) -> dict[str, Any]:
@@ -81,10 +84,25 @@ def _number(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    """A value of those that JSON has."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else json.dumps(value)
+    if isinstance(value, dict):
+        return {_key(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
     if isinstance(value, (set, frozenset)):
-        return sorted(value, key=str)
+        return [_plain(v) for v in sorted(value, key=str)]
     return str(value)
+
+
+def _key(value: Any) -> str:
+    """A key of a map, as text."""
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)

@@ -12,6 +12,7 @@ from pyspark.sql import Row
 from viewkeeper.algebra.sql import to_sql
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import reads
+from viewkeeper.engine.failures import computing
 from viewkeeper.engine.refresh import source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
@@ -148,6 +149,7 @@ def present_violations(state: State, compiled: Compiled, constraint: Constraint)
     with (
         jvm.with_settings(state.spark, constraint.settings) as spark,
         Runner(spark) as runner,
+        computing(f"the constraint {constraint.name}", "Nothing was written."),
     ):
         query = state.bound(runner, reading)
         rows = runner.frame(query).limit(MOST_SHOWN).toArrow()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -47,14 +48,15 @@ class MergeStep:
     def run(self, state: State) -> None:
         same_columns(self, state)
         name = self.target.pin.source.name
-        rows = self.source if isinstance(self.source, pa.Table) else state.rows(self.source)
+        rows = self.source if isinstance(self.source, pa.Table) else state.answer_of(self.source)
         rows = rows.rename_columns(self.schema.names)
         rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
         with jvm.own_session(state.spark, {}) as own:
             self._views(own, state.frame(own, name), rows)
-            matched = self._rows(own, "matched")
-            alone = self._rows(own, "alone")
-            missing = self._rows(own, "missing")
+            matched, alone, missing = (
+                state.answer((id(self), kind), partial(self._rows, own, kind))
+                for kind in ("matched", "alone", "missing")
+            )
         if matched is not None:
             matched = self._once(matched)
         changed = {"matched": matched, "alone": alone}

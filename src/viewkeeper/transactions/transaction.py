@@ -102,6 +102,8 @@ class Transaction:
         self.labels: dict[str, str] = {}  # names as the user gave them, by full name
         # the tables that the user's own code has seen: their ids and versions
         self.reads: dict[str, tuple[str, int]] = {}
+        # what the statements before it were answered: it saw that, so it is what is committed
+        self.answers: dict[object, pa.Table | None] = {}
         self.report: CommitReport | None = None
         self._state: State | None = None
         self._run = 0
@@ -252,6 +254,7 @@ class Transaction:
             self._note(state, reading.sources.values())
             for step in self.steps:
                 self._note(state, _read_by(step))
+            self.answers = dict(state.answers)
             return rows
         raise ConflictError(
             "other writers changed the tables again and again", hint="Run the transaction again."
@@ -332,6 +335,7 @@ class Transaction:
         """The tables as the transaction saw them first, and what it did to them."""
         if self._state is None:
             self._state = self._committer.state()
+            self._state.answers.update(self.answers)
         return self._state
 
     @property

@@ -196,6 +196,29 @@ def test_no_temporary_views_in_constraints(keeper: vk.Keeper) -> None:
         assert "only this session" in error.what
 
 
+def test_temporary_views_hide_no_tables(keeper: vk.Keeper) -> None:
+    """Constraints and views are about what their queries named when they were made."""
+    spark = keeper.spark
+    make(keeper, "hidden", "a INT")
+    before = spark.catalog.currentDatabase()
+    spark.catalog.setCurrentDatabase("guard")
+    try:
+        keeper.add_constraint("hidden_few", "SELECT a FROM hidden WHERE a < 0")
+        keeper.create_view("guard.hidden_rows", "SELECT a FROM hidden")
+        spark.sql("INSERT INTO guard.hidden VALUES (1)")
+        spark.table("guard.hidden").where("a > 5").createOrReplaceTempView("hidden")
+        other = vk.Keeper(spark, schema=HOME)  # as another process with such a view
+        assert other.refresh("guard.hidden_rows")[0].inserted == 1
+        for rows in (spark.sql("SELECT 1 AS other"), spark.table("guard.hidden").where("a > 5")):
+            rows.createOrReplaceTempView("hidden")
+            other = vk.Keeper(spark, schema=HOME)
+            fails("CONSTRAINT_VIOLATED", lambda other=other: insert(other, "hidden", -1))
+    finally:
+        spark.catalog.dropTempView("hidden")
+        spark.catalog.setCurrentDatabase(before)
+        keeper.drop_constraint("hidden_few", if_exists=True)
+
+
 def test_reads_conflict(keeper: vk.Keeper) -> None:
     spark = keeper.spark
     make(keeper, "ra", "a INT")

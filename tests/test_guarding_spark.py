@@ -219,6 +219,23 @@ def test_temporary_views_hide_no_tables(keeper: vk.Keeper) -> None:
         keeper.drop_constraint("hidden_few", if_exists=True)
 
 
+def test_what_spark_cannot_compute(keeper: vk.Keeper) -> None:
+    make(keeper, "ratio", "v INT", "(1)")
+    keeper.add_constraint("ratio", "SELECT v FROM guard.ratio WHERE 1 / v > 5")
+    error = fails("QUERY_FAILED", lambda: insert(keeper, "ratio", 0))
+    assert "the constraint ratio" in error.what and "Nothing was written" in str(error)
+    words = "ALWAYS (SELECT 'x' FROM guard.ratio)"
+    fails("QUERY_FAILED", lambda: keeper.add_constraint("words", words))
+    keeper.spark.sql("INSERT INTO guard.ratio VALUES (0)")
+    assert [str(v.error)[:14] for v in keeper.check()] == ["[QUERY_FAILED]"]
+    keeper.drop_constraint("ratio")
+    keeper.spark.sql("DELETE FROM guard.ratio WHERE v = 0")
+    keeper.create_view("guard.ratios", "SELECT 1 / v AS r FROM guard.ratio", maintain="immediate")
+    fails("QUERY_FAILED", lambda: insert(keeper, "ratio", 0))
+    assert keeper.spark.table("guard.ratio").count() == 1
+    keeper.drop_view("guard.ratios")
+
+
 def test_reads_conflict(keeper: vk.Keeper) -> None:
     spark = keeper.spark
     make(keeper, "ra", "a INT")

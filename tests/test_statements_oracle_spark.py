@@ -123,7 +123,10 @@ def test_chance_in_a_value_is_asked_once(keeper: vk.Keeper) -> None:
 
 
 def test_merge_clauses(keeper: vk.Keeper) -> None:
+    few = "MERGE INTO oracle.m AS m USING (SELECT k FROM oracle.news) AS s ON m.k = s.k"
     for wrong in (
+        f"{few} WHEN MATCHED THEN UPDATE SET *",
+        f"{few} WHEN NOT MATCHED THEN INSERT *",
         f"{MERGE} WHEN MATCHED BY SOURCE THEN DELETE",
         f"{MERGE} WHEN MATCHED BY TARGET THEN DELETE",
         f"{MERGE} WHEN NOT MATCHED BY foo THEN INSERT *",

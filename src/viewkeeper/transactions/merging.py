@@ -202,8 +202,11 @@ class MergeStep:
         return rows.select([f"{which}{i}" for i in range(len(self.target.fields))])
 
 
-def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeStep:
-    """MERGE INTO table USING source ON condition WHEN …."""
+def merge_step(
+    spark: SparkSession, s: Merge, find: Find, text: str, *, some: bool = False
+) -> MergeStep:
+    """MERGE INTO table USING source ON condition WHEN …; with ``some`` a star may stand for some of
+    the table's columns."""
     into = find(s.table)
     allowed = {"matched": ("update", "delete"), "alone": ("update", "delete")}
     for c in s.clauses:
@@ -224,6 +227,14 @@ def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeSte
             f"the source has a column twice: {', '.join(schema.names)}",
             text=text,
             hint="Give each of its columns a name of its own.",
+        )
+    given = {n.lower() for n in schema.names}
+    lacking = [f.name for f in into.fields if f.name.lower() not in given]
+    if lacking and not some and any(c.values is None and c.action != "delete" for c in s.clauses):
+        raise StatementError(
+            f"the source has no column {lacking[0]}, which the star sets",
+            text=text,
+            hint="Name the columns that are set instead of *.",
         )
     sql = f"SELECT {selected(schema.names)} FROM {s.source}"
     made = MergeStep(into, _source(spark, sql, text), schema, _short(s), text, may_lose(spark))

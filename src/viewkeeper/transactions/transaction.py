@@ -198,7 +198,7 @@ class Transaction:
                 self._spark.catalog.dropTempView(name)
         statement = Merge(table, source, on, clauses_of(update, delete, insert), "t", "s")
         text = f"MERGE INTO {table} AS t USING {source} AS s ON {on}"
-        return self._add(merge_step(self._spark, statement, self._find, text))
+        return self._add(merge_step(self._spark, statement, self._find, text, some=True))
 
     def sql(self, text: str) -> Transaction:
         """INSERT, DELETE, UPDATE or MERGE, as SQL.

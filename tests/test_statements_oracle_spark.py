@@ -162,6 +162,8 @@ def test_what_merge_sets(keeper: vk.Keeper) -> None:
         fails("INVALID_STATEMENT", within(keeper, lambda t, w=wrong: t.merge(*given, insert=w)))
     within(keeper, lambda t: t.merge(*given, update={"v": 1}, insert={"k": "s.k", "v": None}))()
     assert table(keeper, "m") == Counter([(1, 1), (2, 1), (3, 30), (4, None)])
+    within(keeper, lambda t: t.update("oracle.m", {"`v`": None}, "k = 3"))()
+    assert table(keeper, "m") == Counter([(1, 1), (2, 1), (3, None), (4, None)])
     within(keeper, lambda t: t.merge(*given, update="*", delete="t.k = 4"))()
     keeper.spark.sql("UPDATE oracle.m SET v = k * 10")
     assert table(keeper, "m") == Counter([(1, 10), (2, 20), (3, 30)])

@@ -16,7 +16,7 @@ from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema, repeated, summed
 from viewkeeper.lake.sources import at, quoted
 from viewkeeper.transactions.errors import StatementError
-from viewkeeper.transactions.reading import Clause, Merge, parts_of, shortened
+from viewkeeper.transactions.reading import Clause, Merge, parts_of, shortened, unquoted
 from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.steps import (
     Find,
@@ -270,7 +270,7 @@ def _pairs(given: Any) -> tuple[tuple[str, str], ...] | None:
         raise StatementError(
             f"merge sets {given!r}", hint='Give "*", or a dict such as {"n": "t.n + s.n"}.'
         )
-    return tuple((str(n), "NULL" if e is None else str(e)) for n, e in given.items())
+    return tuple((unquoted(str(n)), "NULL" if e is None else str(e)) for n, e in given.items())
 
 
 def _aliases(s: Merge) -> tuple[str, str]:

@@ -17,7 +17,14 @@ from viewkeeper.transactions.errors import StatementError, TransactionError
 from viewkeeper.transactions.evaluation import Preview
 from viewkeeper.transactions.impact import StaleError
 from viewkeeper.transactions.merging import clauses_of, merge_step
-from viewkeeper.transactions.reading import Delete, Insert, Merge, Update, read_change
+from viewkeeper.transactions.reading import (
+    Delete,
+    Insert,
+    Merge,
+    Update,
+    read_change,
+    unquoted,
+)
 from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.steps import (
     InsertQuery,
@@ -152,7 +159,9 @@ class Transaction:
                 f"update sets {values!r}", hint='Give a dict, such as {"n": "n + 1"}.'
             )
         _check_text("the condition", where, or_none=True)
-        pairs = tuple((str(n), str(e)) for n, e in values.items())
+        pairs = tuple(
+            (unquoted(str(n)), "NULL" if e is None else str(e)) for n, e in values.items()
+        )
         text = f"UPDATE {table} SET " + ", ".join(f"{n} = {e}" for n, e in pairs)
         text += f" WHERE {where}" if where else ""
         return self._add(update_step(self._spark, Update(table, pairs, where), self._find, text))

@@ -414,6 +414,8 @@ def test_bad_input(keeper: vk.Keeper) -> None:
         return run
 
     fails("UNKNOWN_TABLE", within(lambda t: t.insert("bank.nowhere", [(1,)])))
+    make(keeper, "tick", "a INT, `b``c` INT")
+    fails("UNSUPPORTED_TABLE", within(lambda t: t.insert("bank.tick", [(1, 2)])))
     fails("INVALID_STATEMENT", within(lambda t: t.delete("bank.strict", "nope = 1")))
     fails("INVALID_STATEMENT", within(lambda t: t.delete("bank.strict", "a = = 1")))
     fails("INVALID_STATEMENT", within(lambda t: t.sql("TRUNCATE TABLE bank.strict")))

@@ -196,6 +196,46 @@ def test_no_temporary_views_in_constraints(keeper: vk.Keeper) -> None:
         assert "only this session" in error.what
 
 
+def test_temporary_views_hide_no_tables(keeper: vk.Keeper) -> None:
+    """Constraints and views are about what their queries named when they were made."""
+    spark = keeper.spark
+    make(keeper, "hidden", "a INT")
+    before = spark.catalog.currentDatabase()
+    spark.catalog.setCurrentDatabase("guard")
+    try:
+        keeper.add_constraint("hidden_few", "SELECT a FROM hidden WHERE a < 0")
+        keeper.create_view("guard.hidden_rows", "SELECT a FROM hidden")
+        spark.sql("INSERT INTO guard.hidden VALUES (1)")
+        spark.table("guard.hidden").where("a > 5").createOrReplaceTempView("hidden")
+        other = vk.Keeper(spark, schema=HOME)  # as another process with such a view
+        assert other.refresh("guard.hidden_rows")[0].inserted == 1
+        for rows in (spark.sql("SELECT 1 AS other"), spark.table("guard.hidden").where("a > 5")):
+            rows.createOrReplaceTempView("hidden")
+            other = vk.Keeper(spark, schema=HOME)
+            fails("CONSTRAINT_VIOLATED", lambda other=other: insert(other, "hidden", -1))
+    finally:
+        spark.catalog.dropTempView("hidden")
+        spark.catalog.setCurrentDatabase(before)
+        keeper.drop_constraint("hidden_few", if_exists=True)
+
+
+def test_what_spark_cannot_compute(keeper: vk.Keeper) -> None:
+    make(keeper, "ratio", "v INT", "(1)")
+    keeper.add_constraint("ratio", "SELECT v FROM guard.ratio WHERE 1 / v > 5")
+    error = fails("QUERY_FAILED", lambda: insert(keeper, "ratio", 0))
+    assert "the constraint ratio" in error.what and "Nothing was written" in str(error)
+    words = "ALWAYS (SELECT 'x' FROM guard.ratio)"
+    fails("QUERY_FAILED", lambda: keeper.add_constraint("words", words))
+    keeper.spark.sql("INSERT INTO guard.ratio VALUES (0)")
+    assert [str(v.error)[:14] for v in keeper.check()] == ["[QUERY_FAILED]"]
+    keeper.drop_constraint("ratio")
+    keeper.spark.sql("DELETE FROM guard.ratio WHERE v = 0")
+    keeper.create_view("guard.ratios", "SELECT 1 / v AS r FROM guard.ratio", maintain="immediate")
+    fails("QUERY_FAILED", lambda: insert(keeper, "ratio", 0))
+    assert keeper.spark.table("guard.ratio").count() == 1
+    keeper.drop_view("guard.ratios")
+
+
 def test_reads_conflict(keeper: vk.Keeper) -> None:
     spark = keeper.spark
     make(keeper, "ra", "a INT")

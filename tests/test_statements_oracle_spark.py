@@ -123,7 +123,10 @@ def test_chance_in_a_value_is_asked_once(keeper: vk.Keeper) -> None:
 
 
 def test_merge_clauses(keeper: vk.Keeper) -> None:
+    few = "MERGE INTO oracle.m AS m USING (SELECT k FROM oracle.news) AS s ON m.k = s.k"
     for wrong in (
+        f"{few} WHEN MATCHED THEN UPDATE SET *",
+        f"{few} WHEN NOT MATCHED THEN INSERT *",
         f"{MERGE} WHEN MATCHED BY SOURCE THEN DELETE",
         f"{MERGE} WHEN MATCHED BY TARGET THEN DELETE",
         f"{MERGE} WHEN NOT MATCHED BY foo THEN INSERT *",
@@ -159,6 +162,8 @@ def test_what_merge_sets(keeper: vk.Keeper) -> None:
         fails("INVALID_STATEMENT", within(keeper, lambda t, w=wrong: t.merge(*given, insert=w)))
     within(keeper, lambda t: t.merge(*given, update={"v": 1}, insert={"k": "s.k", "v": None}))()
     assert table(keeper, "m") == Counter([(1, 1), (2, 1), (3, 30), (4, None)])
+    within(keeper, lambda t: t.update("oracle.m", {"`v`": None}, "k = 3"))()
+    assert table(keeper, "m") == Counter([(1, 1), (2, 1), (3, None), (4, None)])
     within(keeper, lambda t: t.merge(*given, update="*", delete="t.k = 4"))()
     keeper.spark.sql("UPDATE oracle.m SET v = k * 10")
     assert table(keeper, "m") == Counter([(1, 10), (2, 20), (3, 30)])

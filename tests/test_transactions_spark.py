@@ -72,6 +72,21 @@ def test_later_statements_see_earlier_ones(keeper: vk.Keeper) -> None:
     assert t.report is not None and t.report.tables == {"bank.r": (1, 2), "bank.s": (6, 0)}
 
 
+def test_chance_that_was_read_is_committed(keeper: vk.Keeper) -> None:
+    make(keeper, "dice", "k INT, v STRING", "(1, NULL), (2, NULL)")
+    with keeper.transaction() as t:
+        t.sql("INSERT INTO bank.dice SELECT k + 10, uuid() FROM bank.dice")
+        t.update("bank.dice", {"v": "uuid()"}, "k = 1")
+        t.sql(
+            "MERGE INTO bank.dice AS d USING (SELECT k FROM bank.dice WHERE k < 3) AS s"
+            " ON d.k = s.k WHEN MATCHED AND d.k = 2 THEN UPDATE SET v = uuid()"
+        )
+        seen = bag(t.read("bank.dice"))
+        t.sql("INSERT INTO bank.dice SELECT 20, max(v) FROM bank.dice")
+    assert table(keeper, "dice") - seen == Counter([(20, max(v for _, v in seen))])
+    assert len(seen) == 4 and not seen - table(keeper, "dice")
+
+
 def test_an_exception_leaves_everything(keeper: vk.Keeper) -> None:
     before = table(keeper, "r")
     with pytest.raises(ZeroDivisionError), keeper.transaction() as t:
@@ -399,6 +414,8 @@ def test_bad_input(keeper: vk.Keeper) -> None:
         return run
 
     fails("UNKNOWN_TABLE", within(lambda t: t.insert("bank.nowhere", [(1,)])))
+    make(keeper, "tick", "a INT, `b``c` INT")
+    fails("UNSUPPORTED_TABLE", within(lambda t: t.insert("bank.tick", [(1, 2)])))
     fails("INVALID_STATEMENT", within(lambda t: t.delete("bank.strict", "nope = 1")))
     fails("INVALID_STATEMENT", within(lambda t: t.delete("bank.strict", "a = = 1")))
     fails("INVALID_STATEMENT", within(lambda t: t.sql("TRUNCATE TABLE bank.strict")))

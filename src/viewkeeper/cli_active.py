@@ -112,7 +112,7 @@ def check(args: argparse.Namespace, keeper: Keeper) -> tuple[Any, str, bool]:
     value = [
         {
             "constraint": v.constraint,
-            "rows": [r.asDict() for r in v.rows],
+            "rows": [r.asDict(recursive=True) for r in v.rows],
             "table": v.table,
             "version": v.version,
             "operation": v.operation,
@@ -133,8 +133,8 @@ def as_value(change: ViewChange) -> dict[str, Any]:
         "view": change.view,
         "version": change.version,
         "snapshot": change.snapshot,
-        "removed": [row.asDict() for row in change.removed.collect()],
-        "added": [row.asDict() for row in change.added.collect()],
+        "removed": [row.asDict(recursive=True) for row in change.removed.collect()],
+        "added": [row.asDict(recursive=True) for row in change.added.collect()],
     }
 
 

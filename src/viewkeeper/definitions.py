@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +17,8 @@ from viewkeeper.records import InvalidQueryError, Record, SourceError
 from viewkeeper.statements import in_parentheses
 
 Looks = dict[str, str]  # by source, its columns
+# how the text of a temporary view or function begins: a name of one part, or of a schema of such
+_TEMPORARY = re.compile(r"(`global_temp`\.)?`([^`]|``)*`: |(global_temp\.)?\w+: ")
 
 
 class Definitions:
@@ -55,24 +59,24 @@ class Definitions:
         return compiled
 
     def _compile(self, record: Record) -> Compiled:
-        columns = record.inputs or record.columns
         with (
             self._in_schema_of(record),
             jvm.with_settings(self.spark, record.settings) as spark,
         ):
-            try:
-                compiled = compile_view(spark, record.sql)
-                if compiled.columns != columns:  # SELECT *, and a source has more by now
-                    names = ", ".join(quoted(name) for name, _ in columns)
-                    text = f"SELECT {names} FROM {in_parentheses(record.sql)}"
-                    compiled = compile_view(spark, text)
-            except (InvalidQueryError, UnknownTableError) as e:
-                raise _no_longer(record, e.what) from e
-        if compiled.columns != columns:
-            new = dict(compiled.columns)
-            changed = [f"{n} was {t}, is {new.get(n)}" for n, t in columns if new.get(n) != t]
-            raise _no_longer(record, "; ".join(changed))
-        return compiled
+            hiding = _hiding(spark, record)
+            if hiding:
+                with jvm.own_session(spark, {}) as own:
+                    for name in hiding:
+                        own.catalog.dropTempView(name)
+                    try:
+                        meant = _compiled(own, record)
+                    except SourceError:
+                        if not record.store:
+                            raise
+                    else:
+                        if reads(meant) == record.reads or not record.store:
+                            return meant
+            return _compiled(spark, record)
 
     def _looks(self, compiled: Compiled) -> Looks:
         """The columns of the sources now; a source that is gone is left out."""
@@ -104,6 +108,39 @@ class Definitions:
         finally:
             catalog.setCurrentCatalog(before[0])
             catalog.setCurrentDatabase(before[1])
+
+
+def _compiled(spark: SparkSession, record: Record) -> Compiled:
+    """A view's query compiled by a session; its columns are those that the view has."""
+    columns = record.inputs or record.columns
+    try:
+        compiled = compile_view(spark, record.sql)
+        if compiled.columns != columns:  # SELECT *, and a source has more by now
+            names = ", ".join(quoted(name) for name, _ in columns)
+            text = f"SELECT {names} FROM {in_parentheses(record.sql)}"
+            compiled = compile_view(spark, text)
+    except (InvalidQueryError, UnknownTableError) as e:
+        raise _no_longer(record, e.what) from e
+    if compiled.columns != columns:
+        new = dict(compiled.columns)
+        changed = [f"{n} was {t}, is {new.get(n)}" for n, t in columns if new.get(n) != t]
+        raise _no_longer(record, "; ".join(changed))
+    return compiled
+
+
+def _hiding(spark: SparkSession, record: Record) -> list[str]:
+    """The session's temporary views that a query may name. What they hide may be what it means: it
+    is, if that gives what the view reads; and a constraint (which has no store) is never about what
+    only this session has."""
+    session: Any = spark
+    found = jvm.items(session._jsparkSession.sessionState().catalog().getTempViewNames())
+    text = record.sql.lower()
+    return [name for name in map(str, found) if name.lower() in text]
+
+
+def temporary(compiled: Compiled) -> list[str]:
+    """The views and functions in a query that only this session has, as texts."""
+    return [text for text in compiled.definition.stands_for if _TEMPORARY.match(text)]
 
 
 def reads(compiled: Compiled) -> tuple[str, ...]:

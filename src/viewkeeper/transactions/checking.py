@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from viewkeeper.compiled import Compiled
+from viewkeeper.engine.failures import computing
 from viewkeeper.engine.refresh import source_names
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import ViewKeeperError
@@ -146,7 +147,10 @@ def _check_one(manager: Transactions, constraint: Constraint) -> Violation | Non
     try:
         if replaced:
             raise LostHistoryError(constraint.name, "a table was replaced")
-        with jvm.with_settings(manager.spark, constraint.settings) as spark:
+        with (
+            jvm.with_settings(manager.spark, constraint.settings) as spark,
+            computing(f"the constraint {constraint.name}", "It is not known whether it holds."),
+        ):
             span = _Span(spark, compiled, pins, since)
             rows = span.added({leaf: pin.version for leaf, pin in pins.items()})
             if rows:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from viewkeeper.compiled import Compiled
+from viewkeeper.engine.failures import computing
 from viewkeeper.engine.overlay import Overlay
 from viewkeeper.graph import with_upstream
 from viewkeeper.lake import jvm
@@ -130,8 +131,9 @@ def _followed(
     """What becomes of a view; its store is laid into the state if it is read there."""
     if not may_touch(state, record.reads):
         return None
-    impact = view_impact(state, record, compiled(record), show=show)
-    stored = store_overlay(state, impact) if impact is not None and is_read else None
+    with computing(record.label, "Nothing was written."):
+        impact = view_impact(state, record, compiled(record), show=show)
+        stored = store_overlay(state, impact) if impact is not None and is_read else None
     if stored is not None:
         state.put(stored)
     return impact
@@ -159,7 +161,10 @@ def judge(
     if proofs.untouched(constraint, compiled, kinds):
         return Verdict(constraint, "proved")
     added = proofs.added(constraint, compiled, kinds)
-    with jvm.with_settings(state.spark, constraint.settings) as spark:
+    with (
+        jvm.with_settings(state.spark, constraint.settings) as spark,
+        computing(f"the constraint {constraint.name}", "Nothing was written."),
+    ):
         rows, lookups = new_violations(spark, state, compiled, overlays, changes, added)
     return Verdict(constraint, "checked", rows, lookups, time.perf_counter() - start)
 

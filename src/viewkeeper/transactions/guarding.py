@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import uuid
 from dataclasses import dataclass
 
@@ -11,7 +10,8 @@ from pyspark.sql import Row
 
 from viewkeeper.algebra.sql import to_sql
 from viewkeeper.compiled import Compiled, compile_view
-from viewkeeper.definitions import reads
+from viewkeeper.definitions import reads, temporary
+from viewkeeper.engine.failures import computing
 from viewkeeper.engine.refresh import source_names
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
@@ -35,8 +35,6 @@ from viewkeeper.transactions.manager import TRIES, Transactions, conflict
 from viewkeeper.transactions.state import Reading, State
 
 MOST_SHOWN = 1_000  # offending rows that are collected
-# how the text of a temporary view or function begins: a name of one part, or of a schema of such
-_TEMPORARY = re.compile(r"(`global_temp`\.)?`([^`]|``)*`: |(global_temp\.)?\w+: ")
 _VERBS = {"insert": "INSERT INTO", "delete": "DELETE FROM", "both": "UPDATE of"}
 
 
@@ -101,12 +99,11 @@ def add_constraint(
 
 def _check(manager: Transactions, name: str, compiled: Compiled) -> None:
     check_incremental(name, compiled)
-    for text in compiled.definition.stands_for:
-        if _TEMPORARY.match(text):
-            raise InvalidOptionError(
-                f"the constraint {name} reads {text.split(': ')[0]}, which only this session has",
-                hint="Use a table, or a view that is not temporary: all sessions check it.",
-            )
+    for text in temporary(compiled):
+        raise InvalidOptionError(
+            f"the constraint {name} reads {text.split(': ')[0]}, which only this session has",
+            hint="Use a table, or a view that is not temporary: all sessions check it.",
+        )
     records = list(manager.host.records().values())
     for record in with_upstream([r for r in records if r.store in reads(compiled)], records):
         if record.maintain != "immediate":
@@ -148,6 +145,7 @@ def present_violations(state: State, compiled: Compiled, constraint: Constraint)
     with (
         jvm.with_settings(state.spark, constraint.settings) as spark,
         Runner(spark) as runner,
+        computing(f"the constraint {constraint.name}", "Nothing was written."),
     ):
         query = state.bound(runner, reading)
         rows = runner.frame(query).limit(MOST_SHOWN).toArrow()

@@ -236,6 +236,7 @@ class Transactions:
         """The transaction on the tables as they are now."""
         state = self.state()
         self._check_reads(transaction, state)
+        state.answers.update(transaction.answers)
         return evaluate(
             state,
             transaction.steps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema, repeated, summed
 from viewkeeper.lake.sources import at, quoted
 from viewkeeper.transactions.errors import StatementError
-from viewkeeper.transactions.reading import Clause, Merge, parts_of, shortened
+from viewkeeper.transactions.reading import Clause, Merge, parts_of, shortened, unquoted
 from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.steps import (
     Find,
@@ -47,14 +48,15 @@ class MergeStep:
     def run(self, state: State) -> None:
         same_columns(self, state)
         name = self.target.pin.source.name
-        rows = self.source if isinstance(self.source, pa.Table) else state.rows(self.source)
+        rows = self.source if isinstance(self.source, pa.Table) else state.answer_of(self.source)
         rows = rows.rename_columns(self.schema.names)
         rows = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
         with jvm.own_session(state.spark, {}) as own:
             self._views(own, state.frame(own, name), rows)
-            matched = self._rows(own, "matched")
-            alone = self._rows(own, "alone")
-            missing = self._rows(own, "missing")
+            matched, alone, missing = (
+                state.answer((id(self), kind), partial(self._rows, own, kind))
+                for kind in ("matched", "alone", "missing")
+            )
         if matched is not None:
             matched = self._once(matched)
         changed = {"matched": matched, "alone": alone}
@@ -200,8 +202,11 @@ class MergeStep:
         return rows.select([f"{which}{i}" for i in range(len(self.target.fields))])
 
 
-def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeStep:
-    """MERGE INTO table USING source ON condition WHEN …."""
+def merge_step(
+    spark: SparkSession, s: Merge, find: Find, text: str, *, some: bool = False
+) -> MergeStep:
+    """MERGE INTO table USING source ON condition WHEN …; with ``some`` a star may stand for some of
+    the table's columns."""
     into = find(s.table)
     allowed = {"matched": ("update", "delete"), "alone": ("update", "delete")}
     for c in s.clauses:
@@ -222,6 +227,14 @@ def merge_step(spark: SparkSession, s: Merge, find: Find, text: str) -> MergeSte
             f"the source has a column twice: {', '.join(schema.names)}",
             text=text,
             hint="Give each of its columns a name of its own.",
+        )
+    given = {n.lower() for n in schema.names}
+    lacking = [f.name for f in into.fields if f.name.lower() not in given]
+    if lacking and not some and any(c.values is None and c.action != "delete" for c in s.clauses):
+        raise StatementError(
+            f"the source has no column {lacking[0]}, which the star sets",
+            text=text,
+            hint="Name the columns that are set instead of *.",
         )
     sql = f"SELECT {selected(schema.names)} FROM {s.source}"
     made = MergeStep(into, _source(spark, sql, text), schema, _short(s), text, may_lose(spark))
@@ -257,7 +270,7 @@ def _pairs(given: Any) -> tuple[tuple[str, str], ...] | None:
         raise StatementError(
             f"merge sets {given!r}", hint='Give "*", or a dict such as {"n": "t.n + s.n"}.'
         )
-    return tuple((str(n), "NULL" if e is None else str(e)) for n, e in given.items())
+    return tuple((unquoted(str(n)), "NULL" if e is None else str(e)) for n, e in given.items())
 
 
 def _aliases(s: Merge) -> tuple[str, str]:

@@ -384,6 +384,16 @@ class _Reader:
         return StatementError(what, text=self.text, span=span, hint=_HINT)
 
 
+def unquoted(name: str) -> str:
+    """A column as a user names it, with or without backquotes.
+
+    >>> unquoted("`a ``b`"), unquoted("a.b")
+    ('a `b', 'a.b')
+    """
+    quoted = len(name) > 2 and name[0] == name[-1] == "`"
+    return name[1:-1].replace("``", "`") if quoted else name
+
+
 def _plain(name: str) -> str:
     """A column's own name, without its table's and without backquotes.
 

@@ -74,7 +74,8 @@ class State:
     """Pinned tables, and what a transaction did to them.
 
     ``follow`` is asked before each query, with the names of the tables that it reads: immediate
-    views among them follow what was done so far.
+    views among them follow what was done so far. ``answers`` are those that statements got before,
+    from the same tables: they are not asked again, as chance may decide otherwise.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class State:
         self.vector = Vector(spark, known)
         self.pins: dict[str, Pin] = dict(pins or {})
         self.overlays: dict[str, Overlay] = {}
+        self.answers: dict[object, pa.Table | None] = {}
 
     def pin(self, name: str) -> Pin:
         """The version at which the transaction sees a table; ``name`` in any form."""
@@ -117,6 +119,16 @@ class State:
     def changed(self) -> dict[str, Overlay]:
         """The tables that do not stay as they are."""
         return {name: o for name, o in self.overlays.items() if not o.empty}
+
+    def answer(self, key: object, ask: Callable[[], pa.Table | None]) -> pa.Table | None:
+        """What a statement asks, which is known by a key; asked once."""
+        if key not in self.answers:
+            self.answers[key] = ask()
+        return self.answers[key]
+
+    def answer_of(self, reading: Reading) -> pa.Table:
+        """The rows of a statement's query, in the state that it finds."""
+        return self.answer(id(reading), lambda: self.rows(reading))
 
     def rows(self, reading: Reading) -> pa.Table:
         """The rows of a query, in the state so far."""

@@ -87,7 +87,7 @@ class InsertQuery:
 
     def run(self, state: State) -> None:
         same_columns(self, state)
-        found = state.rows(self.reading)
+        found = state.answer_of(self.reading)
         rows = arriving(_kept(found, self.checked, self.target, self.reading.text), self.target)
         state.put(state.overlay(self.target.pin.source.name).inserted(rows))
 
@@ -104,7 +104,7 @@ class Change:
 
     def run(self, state: State) -> None:
         same_columns(self, state)
-        found = _kept(state.rows(self.reading), self.checked, self.target, self.reading.text)
+        found = _kept(state.answer_of(self.reading), self.checked, self.target, self.reading.text)
         found = found.rename_columns([str(i) for i in range(found.num_columns)])
         old = fitted(found.select([str(i) for i in range(len(self.target.fields))]), self.target)
         overlay = state.overlay(self.target.pin.source.name).deleted(old)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructField
 
@@ -65,6 +65,8 @@ def target(name: str, pin: Pin, *, own: bool = False) -> Target:
         kind = f.metadata
         if f.name.lower() in _RESERVED:
             raise _refused(name, f"its column {f.name} has a name that viewkeeper uses itself")
+        if "`" in f.name:  # Delta's MERGE with a change feed fails, when it is in the journal
+            raise _refused(name, f"its column {f.name} has a backquote in its name")
         if "delta.generationExpression" in kind:
             raise _refused(name, f"its column {f.name} is generated")
         if any(k.startswith("delta.identity") for k in kind):
@@ -239,6 +241,11 @@ def _check_expressions(
             wrong = frame.where(f"NOT coalesce(({text}), false)").first()
         except AnalysisException as error:
             raise _refused(overlay.pin.source.name, f"its check {text} fails: {error}") from error
+        except PySparkException as error:
+            raise RowError(
+                f"CHECK ({text}) of {overlay.pin.source.name} fails: {str(error).splitlines()[0]}",
+                hint="Change the rows, or drop the table's check.",
+            ) from error
         if wrong is not None:
             raise RowError(
                 f"{tuple(wrong)} violates CHECK ({text}) of {overlay.pin.source.name}"

@@ -17,7 +17,14 @@ from viewkeeper.transactions.errors import StatementError, TransactionError
 from viewkeeper.transactions.evaluation import Preview
 from viewkeeper.transactions.impact import StaleError
 from viewkeeper.transactions.merging import clauses_of, merge_step
-from viewkeeper.transactions.reading import Delete, Insert, Merge, Update, read_change
+from viewkeeper.transactions.reading import (
+    Delete,
+    Insert,
+    Merge,
+    Update,
+    read_change,
+    unquoted,
+)
 from viewkeeper.transactions.state import Reading, State, read_query
 from viewkeeper.transactions.steps import (
     InsertQuery,
@@ -102,6 +109,8 @@ class Transaction:
         self.labels: dict[str, str] = {}  # names as the user gave them, by full name
         # the tables that the user's own code has seen: their ids and versions
         self.reads: dict[str, tuple[str, int]] = {}
+        # what the statements before it were answered: it saw that, so it is what is committed
+        self.answers: dict[object, pa.Table | None] = {}
         self.report: CommitReport | None = None
         self._state: State | None = None
         self._run = 0
@@ -150,7 +159,9 @@ class Transaction:
                 f"update sets {values!r}", hint='Give a dict, such as {"n": "n + 1"}.'
             )
         _check_text("the condition", where, or_none=True)
-        pairs = tuple((str(n), str(e)) for n, e in values.items())
+        pairs = tuple(
+            (unquoted(str(n)), "NULL" if e is None else str(e)) for n, e in values.items()
+        )
         text = f"UPDATE {table} SET " + ", ".join(f"{n} = {e}" for n, e in pairs)
         text += f" WHERE {where}" if where else ""
         return self._add(update_step(self._spark, Update(table, pairs, where), self._find, text))
@@ -196,7 +207,7 @@ class Transaction:
                 self._spark.catalog.dropTempView(name)
         statement = Merge(table, source, on, clauses_of(update, delete, insert), "t", "s")
         text = f"MERGE INTO {table} AS t USING {source} AS s ON {on}"
-        return self._add(merge_step(self._spark, statement, self._find, text))
+        return self._add(merge_step(self._spark, statement, self._find, text, some=True))
 
     def sql(self, text: str) -> Transaction:
         """INSERT, DELETE, UPDATE or MERGE, as SQL.
@@ -252,6 +263,7 @@ class Transaction:
             self._note(state, reading.sources.values())
             for step in self.steps:
                 self._note(state, _read_by(step))
+            self.answers = dict(state.answers)
             return rows
         raise ConflictError(
             "other writers changed the tables again and again", hint="Run the transaction again."
@@ -332,6 +344,7 @@ class Transaction:
         """The tables as the transaction saw them first, and what it did to them."""
         if self._state is None:
             self._state = self._committer.state()
+            self._state.answers.update(self.answers)
         return self._state
 
     @property

@@ -208,7 +208,7 @@ class Kept:
 
     def build(self) -> Outcome:
         self.runner.clear()
-        outcome = build(self.closure, self.runner)
+        outcome = build(self.closure, self.runner, self.settings)
         self.runner.commit(outcome, self.closure.system, self.closure.width)
         return outcome
 

@@ -278,6 +278,17 @@ def test_a_program(keeper: vk.Keeper) -> None:
     assert seen(keeper, "graphs.is_even") == {(1,)}
     assert seen(keeper, "graphs.counted") == {(0, None)}
     assert "program counted" in str(keeper.explain("graphs.counted"))
+    # values that have no plain literal, in a node of two columns
+    table(keeper, "graphs.odd", [], "x DOUBLE, y BINARY")
+    keeper.spark.sql("INSERT INTO graphs.odd VALUES (double('NaN'), X'00FF'), (1.5, X'')")
+    keeper.create_program("graphs.is_even", "graphs.odd", "even", replace=True)
+    assert seen(keeper, "graphs.is_even") == {(1,)}
+    keeper.spark.sql("DELETE FROM graphs.odd WHERE isnan(x)")
+    keeper.refresh("graphs.is_even")
+    assert seen(keeper, "graphs.is_even") == set()
+    keeper.spark.sql("INSERT INTO graphs.odd VALUES (double('-Infinity'), X'01')")
+    keeper.refresh("graphs.is_even")
+    assert seen(keeper, "graphs.is_even") == {(1,)}
     keeper.drop_view("graphs.is_even")
     keeper.drop_view("graphs.counted")
 

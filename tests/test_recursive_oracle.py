@@ -102,6 +102,20 @@ def test_far_ends_are_built_anew() -> None:
     assert outcome.replace and dict(kept.output("components")) == dict.fromkeys(range(n), 0)
 
 
+@pytest.mark.parametrize("far", [1, 2, 3])
+def test_long_paths_are_found_by_doubling(far: int) -> None:
+    """Chains, a ring, a ladder; the rounds grow with the logarithm of their length."""
+    chain = [(i, i + 1) for i in range(50)]
+    ladder = [(100 + i, 101 + i) for i in range(40)] + [(200 + i, 201 + i) for i in range(40)]
+    ladder += [(100 + i, 200 + i) for i in range(0, 40, 3)] + [(230, 125)]
+    for edges in (chain, [*chain, (50, 0)], ladder, [*chain, *ladder, (20, 3), (7, 7)]):
+        kept = Kept("directed", settings={"far": far})
+        rows = ", ".join(map(str, edges))
+        kept.db.execute(f"INSERT INTO edges VALUES {rows}")
+        assert kept.build().rounds <= far + 7
+        assert kept.output() == closure(edges)
+
+
 def test_a_node_between_two_halves_is_cut_off() -> None:
     """Both edges of the middle node go; each end finds it alone, and the halves fall apart."""
     kept = Kept("undirected")

@@ -28,6 +28,8 @@ def case(graph: str, seed: int) -> int:
     if r.random() < 0.1:
         return check_singles(graph, seed, count=r.randint(2, 8), types=types)
     settings = r.choice([None, {"share": 10**9}, {"share": 10**9}, {"share": 1}])
+    if settings is None or "share" not in settings or settings["share"] == 1:
+        settings = {**(settings or {}), "far": r.choice([1, 2, 3, 24])}
     return check_batches(
         graph,
         seed,

@@ -157,7 +157,7 @@ class Keeper:
         >>> keeper.create_view("v", "SELECT c, count(*) AS n FROM t GROUP BY c")  # doctest: +SKIP
         """
         if isinstance(query, str):
-            closure = ask_recursive(query)
+            closure = ask_recursive(self.spark, query)
             if closure is not None:
                 wanted = Wanted(name, closure.query, refresh, maintain, replace, closure)
                 return self._create(wanted)

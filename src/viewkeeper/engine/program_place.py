@@ -168,6 +168,8 @@ def _check_nulls(task: Task, desk: Desk, relation: str, which: str) -> None:
 
 def patch_sql(task: Task, desk: Desk, outcome: Outcome) -> str | None:
     """The query that gives the patch: the rows of the store that go and come."""
+    if not task.known and not task.rowwise:
+        return exact_sql(task, desk, outcome)
     parts = []
     for change in outcome.changes:
         for relation, op in ((change.deleted, "D"), (change.inserted, "I")):
@@ -180,9 +182,31 @@ def whole_sql(task: Task, desk: Desk, outcome: Outcome) -> str:
     """The query that gives all rows of the store, after building."""
     come = {c.table: c.inserted for c in outcome.changes if c.inserted}
     parts = [task.layout.rows(t, PREFIX + name) for t, name in come.items()]
+    if not task.known:  # a table is a set, whatever a program inserts
+        parts = [f"SELECT DISTINCT * FROM ({part})" for part in parts]
     if not parts:
         parts = [task.layout.rows(t, PREFIX + t) + " WHERE FALSE" for t, _ in task.layout.tables]
     return in_dialect(" UNION ALL ".join(parts), desk.dialect)
+
+
+def exact_sql(task: Task, desk: Desk, outcome: Outcome) -> str | None:
+    """The same for a program that may delete what is not there, insert what is, or both."""
+    parts = []
+    for change in outcome.changes:
+        held = task.layout.held(change.table)
+        listed = ", ".join(f"CAST(`{n}` AS {kind}) AS `{n}`" for n, kind in held)
+        old, gone, come = (
+            f"(SELECT {listed} FROM `{PREFIX}{name}`)" if name else ""
+            for name in (change.table, change.deleted, change.inserted)
+        )
+        went = f"({old} INTERSECT {gone}) EXCEPT {come}" if come else f"{old} INTERSECT {gone}"
+        for op, sql in (("D", went if gone else ""), ("I", f"{come} EXCEPT {old}" if come else "")):
+            if sql:
+                relation = f"{change.table}__{op}"
+                desk.define(relation, in_dialect(sql, desk.dialect), lazy=False)
+                if not desk.is_empty(relation):
+                    parts.append(task.layout.rows(change.table, PREFIX + relation, op))
+    return in_dialect(" UNION ALL ".join(parts), desk.dialect) if parts else None
 
 
 def difference_sql(task: Task, desk: Desk, outcome: Outcome) -> str:

@@ -123,7 +123,7 @@ def refresh(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None
     outcome = run(program, runner, width=closure.width)
     if outcome.recompute is None:
         return outcome
-    built = build(closure, runner)
+    built = build(closure, runner, settings)
     return replace(
         built,
         recompute=outcome.recompute,
@@ -132,9 +132,10 @@ def refresh(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None
     )
 
 
-def build(closure: Closure, runner: Runner) -> Outcome:
+def build(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None = None) -> Outcome:
     """Builds the stored tables from EDGES; each is to hold exactly the inserted rows."""
     system = closure.system
-    program = bind(system, system.programs["BUILD"], dialect=closure.dialect, width=closure.width)
+    how = {"dialect": closure.dialect, "width": closure.width}
+    program = bind(system, system.programs["BUILD"], settings, **how)  # type: ignore[arg-type]
     outcome = run(program, runner, width=closure.width)
     return replace(outcome, replace=True)

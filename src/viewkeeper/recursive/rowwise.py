@@ -16,7 +16,7 @@ from sqlglot import exp
 from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.layout import Columns, in_dialect, quoted
 from viewkeeper.recursive.model import NODE, Event
-from viewkeeper.recursive.rendering import bind
+from viewkeeper.recursive.rendering import bind, literal
 from viewkeeper.recursive.running import Outcome, Runner, TableChange, run
 from viewkeeper.recursive.task import PREFIX, Task
 
@@ -134,13 +134,12 @@ class _RowWise:
         found = run(bound, self.runner, width=self.task.width)
         for change in found.changes:
             self.update(change)
-        values = [exp.convert(v).sql("spark") for v in row]
-        literal = ", ".join(
-            f"CAST({v} AS {kind}) AS {quoted(name)}"
-            for v, (name, kind) in zip(values, self.columns, strict=True)
+        values = ", ".join(
+            f"CAST({v.sql('spark')} AS {kind}) AS {quoted(name)}"
+            for v, (name, kind) in zip(self.literals(row), self.columns, strict=True)
         )
         how = "EXCEPT" if event == "DELETE" else "UNION"
-        self.define(self.input, f"SELECT * FROM {_name(self.input)} {how} SELECT {literal}")
+        self.define(self.input, f"SELECT * FROM {_name(self.input)} {how} SELECT {values}")
         return found
 
     def update(self, change: TableChange) -> None:
@@ -152,9 +151,13 @@ class _RowWise:
             text = f"({text}) UNION (SELECT {cast} FROM {_name(change.inserted)})"
         self.define(change.table, text)
 
+    def literals(self, row: tuple[Any, ...]) -> list[exp.Expr]:
+        """The values of a row, with their types."""
+        return [literal(v, kind) for v, (_, kind) in zip(row, self.columns, strict=True)]
+
     def values(self, parameters: Sequence[Any], row: tuple[Any, ...]) -> dict[str, Any]:
         """The row as the program's parameters."""
-        left = list(row)
+        left = self.literals(row)
         found: dict[str, Any] = {}
         for parameter in parameters:
             wide = self.task.width if parameter.type.upper() == NODE else 1

@@ -4,6 +4,7 @@
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
 -- TABLE TC (Start NODE, End NODE): the pairs that a path connects
 -- SETTING share = 4: how many ways over deleted edges we follow, by the size of TC
+-- SETTING far = 24: how long paths are found edge by edge, when the closure is built
 
 -- OUTPUT pairs
 SELECT t.Start, t.End FROM TC AS t;

@@ -26,7 +26,7 @@ def test_batches_agree_with_the_oracle(graph: str) -> None:
 def test_small_batches_agree_with_the_oracle(graph: str) -> None:
     """One graph, so that loops end early; with the setting that sometimes builds anew."""
     for seed in (100, 103):
-        check_batches(graph, seed, graphs=1, count=2)
+        check_batches(graph, seed, graphs=1, count=2, settings={"few": seed % 2, "far": 2})
 
 
 @pytest.mark.parametrize("types", [("VARCHAR",), ("INTEGER", "VARCHAR")])
@@ -100,6 +100,19 @@ def test_far_ends_are_built_anew() -> None:
     outcome = kept.change([(5, 6)], [])
     assert outcome.recompute == "the ends of deleted edges are far from each other"
     assert outcome.replace and dict(kept.output("components")) == dict.fromkeys(range(n), 0)
+
+
+def test_a_side_with_many_neighbours_waits_for_the_other() -> None:
+    """Leaves of a star are cut off, then a twig; the star itself is not walked."""
+    kept = Kept("undirected", settings={"few": 5})
+    star = [(0, i) for i in range(1, 200)]
+    twig = [(7, 300), (300, 301), (301, 302)]
+    kept.change([], star + twig)
+    for gone in ([(0, i) for i in range(20, 60)], [(0, 7)]):
+        kept.change(gone, [])
+        star = [e for e in star if e not in gone]
+        assert dict(kept.output("components")) == components(star + twig)
+        assert len(kept.runner.rows("REACHED")) < 250
 
 
 @pytest.mark.parametrize("far", [1, 2, 3])

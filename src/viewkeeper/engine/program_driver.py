@@ -51,6 +51,7 @@ class DriverDesk:
         self.db.execute(f"SET memory_limit = '{MEMORY}'")
         self.db.execute("SET temp_directory = ''")
         self._kinds: dict[str, str] = {}
+        self._kept: set[str] = set()
         self._rows: dict[str, int] = {}  # how many rows they have, if not lazy
 
     def close(self) -> None:
@@ -73,6 +74,15 @@ class DriverDesk:
         self._kinds[name], self._rows[name] = kind, rows
         if not lazy and rows > MOST_ROWS:
             raise UnsureError(f"{name} has {rows} rows")
+
+    def keep(self) -> None:
+        """What is known now is not forgotten."""
+        self._kept = set(self._kinds)
+
+    def forget(self) -> None:
+        """What was computed is known no more, and its memory is free."""
+        for name in [n for n in self._kinds if n not in self._kept]:
+            self._drop(name)
 
     def _columns(self, name: str) -> list[str]:
         return [d[0] for d in self.db.execute(f"SELECT * FROM {_name(name)} LIMIT 0").description]

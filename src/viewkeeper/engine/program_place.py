@@ -86,6 +86,7 @@ class Place:
         if change is not None and change.rows is not None:
             desk.bind_rows(names[1], change.rows, (*columns, ("Weight", "BIGINT")))
         desk.bind_store(self.task.layout, self.store)
+        desk.keep()
 
     def spark(self, change: Result | None) -> SparkDesk:
         """The same for Spark."""
@@ -140,11 +141,25 @@ def follow(task: Task, desk: Desk, settings: Mapping[str, Any]) -> Outcome:
     if task.rowwise:
         return rowwise.follow(task, desk, desk.dialect)
     if task.is_closure:
-        return closures.refresh(task.closure(desk.dialect), desk, settings)
+        return _closure(task, desk, settings)
     outcome = _event(task, desk, "BATCH", {})
     if outcome.recompute is None:
         return outcome
     return replace(_event(task, desk, "BUILD", {}), recompute=outcome.recompute)
+
+
+def _closure(task: Task, desk: Desk, settings: Mapping[str, Any]) -> Outcome:
+    """A batch of edges. What is too much for the driver to follow it may still build anew, which
+    takes less than following it on Spark."""
+    closure = task.closure(desk.dialect)
+    try:
+        return closures.refresh(closure, desk, settings)
+    except NotHere:
+        if isinstance(desk, SparkDesk) or settings:
+            raise
+        desk.forget()
+        reason = "following the change takes more than the driver has"
+        return replace(closures.build(closure, desk), recompute=reason)
 
 
 def _event(task: Task, desk: Desk, event: Any, values: Mapping[str, Any]) -> Outcome:

@@ -122,11 +122,11 @@ def test_what_cannot_be_followed_is_built_anew(
             raise UnsureError("too much")
 
     monkeypatch.setattr(DriverDesk, "define", define)
-    outcome = follow(task, desk, {})
+    outcome = follow(task, desk)
     assert outcome.replace and "more than the driver has" in str(outcome.recompute)
     assert len(desk.rows(outcome.changes[0].inserted or "")) == 60 * 59 // 2
     with pytest.raises(UnsureError):  # asked to follow it nevertheless: by Spark
-        follow(task, desk, {"share": 10**9})
+        follow(task, desk, gives_up=False)
     desk.close()
 
 

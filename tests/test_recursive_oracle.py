@@ -97,6 +97,10 @@ def test_far_ends_are_built_anew() -> None:
     kept = Kept("undirected")
     edges = [(i, (i + 1) % n) for i in range(n)]
     kept.change([], edges)
+    outcome = kept.change([(5, 6)], [], gives_up=False)  # asked to follow it nevertheless
+    assert outcome.recompute is None and not outcome.replace
+    assert dict(kept.output("components")) == dict.fromkeys(range(n), 0)
+    kept.change([], [(5, 6)])
     outcome = kept.change([(5, 6)], [])
     assert outcome.recompute == "the ends of deleted edges are far from each other"
     assert outcome.replace and dict(kept.output("components")) == dict.fromkeys(range(n), 0)

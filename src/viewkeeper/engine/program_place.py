@@ -132,40 +132,40 @@ def build(task: Task, desk: Desk) -> Outcome:
         return rowwise.build(task, desk, desk.dialect)
     if task.is_closure:
         return closures.build(task.closure(desk.dialect), desk)
-    return _event(task, desk, "BUILD", {})
+    return _event(task, desk, "BUILD")
 
 
-def follow(task: Task, desk: Desk, settings: Mapping[str, Any]) -> Outcome:
-    """What the rows that came and went do to the stored tables."""
+def follow(task: Task, desk: Desk, *, gives_up: bool = True) -> Outcome:
+    """What the rows that came and went do to the stored tables; whether the program may give up."""
     _check_nulls(task, desk, inputs(task)[1], "`Weight` > 0")
     if task.rowwise:
-        return rowwise.follow(task, desk, desk.dialect)
+        return rowwise.follow(task, desk, desk.dialect, gives_up=gives_up)
     if task.is_closure:
-        return _closure(task, desk, settings)
-    outcome = _event(task, desk, "BATCH", {})
+        return _closure(task, desk, gives_up)
+    outcome = _event(task, desk, "BATCH", gives_up)
     if outcome.recompute is None:
         return outcome
-    return replace(_event(task, desk, "BUILD", {}), recompute=outcome.recompute)
+    return replace(_event(task, desk, "BUILD"), recompute=outcome.recompute)
 
 
-def _closure(task: Task, desk: Desk, settings: Mapping[str, Any]) -> Outcome:
+def _closure(task: Task, desk: Desk, gives_up: bool) -> Outcome:
     """A batch of edges. What is too much for the driver to follow it may still build anew, which
     takes less than following it on Spark."""
     closure = task.closure(desk.dialect)
     try:
-        return closures.refresh(closure, desk, settings)
+        return closures.refresh(closure, desk, gives_up=gives_up)
     except NotHere:
-        if isinstance(desk, SparkDesk) or settings:
+        if isinstance(desk, SparkDesk) or not gives_up:
             raise
         desk.forget()
         reason = "following the change takes more than the driver has"
         return replace(closures.build(closure, desk), recompute=reason)
 
 
-def _event(task: Task, desk: Desk, event: Any, values: Mapping[str, Any]) -> Outcome:
+def _event(task: Task, desk: Desk, event: Any, gives_up: bool = True) -> Outcome:
     system = task.system(desk.dialect)
-    program = bind(system, system.programs[event], values, dialect=desk.dialect, width=task.width)
-    outcome = run(program, desk, width=task.width)
+    program = bind(system, system.programs[event], dialect=desk.dialect, width=task.width)
+    outcome = run(program, desk, width=task.width, gives_up=gives_up)
     return replace(outcome, replace=event == "BUILD")
 
 

@@ -24,15 +24,15 @@ ROWS, CHANGES = "ROWS__", "CHANGES__"  # the rows now, the rows that came and we
 MOST_ROWS = 500  # with more, building anew is cheaper, if the system says how
 
 
-def follow(task: Task, runner: Runner, dialect: str) -> Outcome:
+def follow(task: Task, runner: Runner, dialect: str, *, gives_up: bool = True) -> Outcome:
     """Runs the programs for the rows of CHANGES__; the runner also knows ROWS__ and the tables.
 
     The input is a set: a row counts once however often it is there, and a row with a NULL node
     does not count.
     """
-    one = _RowWise(task, runner, dialect)
+    one = _RowWise(task, runner, dialect, gives_up)
     gone, come = one.changed()
-    if len(gone) + len(come) > MOST_ROWS and "BUILD" in one.system.programs:
+    if gives_up and len(gone) + len(come) > MOST_ROWS and "BUILD" in one.system.programs:
         reason = f"{len(gone) + len(come)} rows changed"
         return replace(build(task, runner, dialect), recompute=reason)
     one.start_before()
@@ -55,8 +55,9 @@ def build(task: Task, runner: Runner, dialect: str) -> Outcome:
 
 
 class _RowWise:
-    def __init__(self, task: Task, runner: Runner, dialect: str) -> None:
+    def __init__(self, task: Task, runner: Runner, dialect: str, gives_up: bool = True) -> None:
         self.task, self.runner, self.dialect = task, runner, dialect
+        self.gives_up = gives_up
         self.system = task.system(dialect)
         self.input = task.input.name
         self.columns: Columns = task.input_columns
@@ -131,7 +132,7 @@ class _RowWise:
             self.system, program, self.values(program.parameters, row), dialect=self.dialect,
             width=self.task.width,
         )  # fmt: skip
-        found = run(bound, self.runner, width=self.task.width)
+        found = run(bound, self.runner, width=self.task.width, gives_up=self.gives_up)
         for change in found.changes:
             self.update(change)
         values = ", ".join(

@@ -335,8 +335,14 @@ def test_bad_input(keeper: vk.Keeper) -> None:
     fails("CYCLE", "SELECT 1 AS src, 1 AS dst", "src", "dst", graph="acyclic")
     with pytest.raises(ViewKeeperError):
         keeper.create_program("graphs.x", "graphs.bad", "-- SYSTEM x")
-    for text in ("SELECT :t + nope AS x", "SELECT 1 / 0 AS x"):  # Spark refuses them, late
+    late = COUNTED.replace("SELECT MAX(k.n) - 1 AS n", "SELECT MAX(k.nope) - 1 AS n")
+    with pytest.raises(
+        ViewKeeperError, match="N_COME cannot be computed"
+    ):  # though no row goes yet
+        keeper.create_program("graphs.x", "SELECT src FROM graphs.bad", late)
+    for text in ("SELECT :t + nope AS x", "SELECT 1 / 0 AS x"):
         wrong = COUNTED.replace("SELECT :t AS x", text)
+        assert wrong != COUNTED
         with pytest.raises(ViewKeeperError, match="cannot be computed"):
             keeper.create_program("graphs.x", "SELECT src FROM graphs.bad", wrong)
     assert not keeper.spark.catalog.tableExists("graphs.x")

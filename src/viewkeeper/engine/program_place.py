@@ -21,6 +21,7 @@ from viewkeeper.recursive import closure as closures
 from viewkeeper.recursive import rowwise
 from viewkeeper.recursive.errors import NullEndError
 from viewkeeper.recursive.layout import in_dialect
+from viewkeeper.recursive.model import Change, Step
 from viewkeeper.recursive.rendering import bind
 from viewkeeper.recursive.running import Outcome, run
 from viewkeeper.recursive.task import PREFIX, Task
@@ -146,6 +147,34 @@ def follow(task: Task, desk: Desk, *, gives_up: bool = True) -> Outcome:
     if outcome.recompute is None:
         return outcome
     return replace(_event(task, desk, "BUILD"), recompute=outcome.recompute)
+
+
+def rehearse(task: Task, desk: SparkDesk) -> None:
+    """Reads all queries of a system of the user's, over no rows: what is wrong with its program for
+    deletions is said when it is made, not when the first row goes.
+
+    Raises
+    ------
+    ProgramError
+        If Spark cannot read one of them.
+    """
+    rows, changes = inputs(task)
+    none = ", ".join(f"CAST(NULL AS {kind}) AS `{n}`" for n, kind in task.input_columns)
+    for name, more in ((rows, ""), (changes, ", CAST(NULL AS BIGINT) AS Weight")):
+        desk.define_empty(name, f"SELECT {none}{more}")
+    if task.rowwise:
+        desk.define_empty(task.input.name, f"SELECT {none}")
+    system = task.system()
+    for program in system.programs.values():
+        values = rowwise.values_of(task, program.parameters, (None,) * len(task.input_columns))
+        bound = bind(system, program, values, width=task.width)
+        for item in bound.items():
+            if isinstance(item, (Step, Change)):
+                desk.define_empty(item.name, item.sql)
+            if isinstance(item, Change):
+                desk.define_empty(
+                    f"{item.name}__", task.layout.rows(item.table, PREFIX + item.name)
+                )
 
 
 def _closure(task: Task, desk: Desk, gives_up: bool) -> Outcome:

@@ -28,6 +28,7 @@ from viewkeeper.engine.program_place import (
     difference_sql,
     follow,
     patch_sql,
+    rehearse,
     whole_sql,
 )
 from viewkeeper.engine.program_sizes import Sizes, size_of, sizes_between, sizes_of_patch
@@ -124,6 +125,8 @@ def first_rows(
 ) -> tuple[DataFrame, str | None]:
     """The rows of a new store, and the column by which its files are kept apart."""
     task = Task.from_json(record.program)
+    if not task.known:
+        rehearse(task, Place(runner, task, compiled, pins, record.sql).spark(None))
     frame = build_program(runner, task, compiled, pins, record.sql)
     return frame, TAG if task.layout.tagged else None
 

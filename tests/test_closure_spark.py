@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -146,6 +147,8 @@ def test_an_undirected_graph_and_views_over_it(keeper: vk.Keeper) -> None:
         assert seen(keeper, "graphs.of_one") == {(y,) for x, y in together(edges) if x == 1}
 
     check()
+    told: list[Any] = []
+    keeper.on_change("graphs.same_components", told.append)
     for gone, come in [([], [(3, 4), (8, 9)]), ([(8, 9), (1, 2)], [(5, 1), (5, 1)])]:
         before = together(edges)
         for a, b in gone:
@@ -160,8 +163,23 @@ def test_an_undirected_graph_and_views_over_it(keeper: vk.Keeper) -> None:
         assert (report.inserted, report.deleted) == (len(after - before), len(before - after))
         assert reports["graphs.of_one"].strategy == "incremental"
         check()
+    # the components have a name of their own, and come and go with the pairs
+    parts = [Counter(tuple(r) for r in f.collect()) for c in told for f in (c.added, c.removed)]
+    assert len(told) == 2 and told[0].view == "graphs.same_components"
+    was = components([(1, 2), (2, 3), (4, 5), (6, 6)])
+    assert set(parts[0]) - was == set(parts[0]) and set(parts[1]) <= was
+    net = {tuple(r) for r in keeper.changes("graphs.same_components", made.version).collect()}
+    now = components(edges)
+    assert net == {(*r, 1) for r in now - was} | {(*r, -1) for r in was - now}
+    assert keeper.refresh("graphs.same_components")[0].view == "graphs.same"
+    assert "undirected" in str(keeper.explain("graphs.same_components"))
+    with pytest.raises(ViewKeeperError, match="comes and goes with"):
+        keeper.drop_view("graphs.same_components")
+    with pytest.raises(ViewKeeperError, match="is read by"):
+        keeper.create_closure("graphs.same", "graphs.un", "src", "dst", replace=True)
     with pytest.raises(ViewKeeperError, match="VIEW_IN_USE"):
         keeper.drop_view("graphs.same")
+    keeper._subscriptions._all.clear()
     keeper.drop_view("graphs.of_one")
     keeper.drop_view("graphs.sizes")
     keeper.drop_view("graphs.same")

@@ -76,6 +76,7 @@ REFUSED = {
     "twice the same": (HEAD + BODY + "-- INSERT INTO S\nSELECT x FROM A;", "stands twice"),
     "two programs": (HEAD + BODY + "-- ON INSERT (x INT)\n" + BODY, "two programs ON INSERT"),
     "declared twice": ("-- TABLE S (x INT)" + HEAD + BODY, "S is declared twice"),
+    "unknown type": ("-- SYSTEM s\n-- TABLE S (x FOO)\n", "FOO is no type"),
     "no type": ("-- SYSTEM s\n-- TABLE S (x)\n", "is not a column"),
     "nothing stored": ("-- SYSTEM s\n-- ON BUILD\n-- STEP A\nSELECT 1 AS x;", "stores nothing"),
     "include": (HEAD + "-- INCLUDE other.sql\n", "nothing can be included"),

@@ -196,4 +196,4 @@ def _graph(graph: str) -> Graph:
 
 def _beside(name: str, output: str) -> str:
     """The name of a further output: that of the view, and the output's."""
-    return f"{name[:-1]}_{output}`"
+    return f"{name[:-1]}_{output.lower()}`"

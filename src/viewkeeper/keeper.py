@@ -19,7 +19,7 @@ from viewkeeper.engine.vector import Vector
 from viewkeeper.explain import Explanation
 from viewkeeper.graph import downstream, with_downstream, with_upstream
 from viewkeeper.looking import advise_record, changes_since, explain_record, explain_text
-from viewkeeper.names import full_name, full_name_or_none
+from viewkeeper.names import full_name_or_none
 from viewkeeper.records import (
     InvalidOptionError,
     Record,
@@ -27,6 +27,7 @@ from viewkeeper.records import (
     SessionError,
     View,
     ViewInUseError,
+    named,
     one_of,
 )
 from viewkeeper.refreshing import failure, refresh_views
@@ -335,8 +336,8 @@ class Keeper:
         start = datetime.datetime.now(datetime.timezone.utc)
         self._views.sync()
         names = [name] if isinstance(name, str) else list(name or ())
-        insisted = {full_name(self.spark, n) for n in names}
         chosen = [self._views.get(n) for n in names] or self._views.all()
+        insisted = {record.name for record in chosen} if names else set()
         wanted = with_upstream(chosen, self._views.all())
         reports, failed = refresh_views(
             self._views, wanted, self._vector(wanted), strategy, insisted or None, watch
@@ -476,7 +477,7 @@ class Keeper:
         >>> keeper.on_change("v", lambda change: change.added.show())     # doctest: +SKIP
         """
         self._views.sync()
-        return self._subscriptions.add(self._views.get(view), callback, name)
+        return self._subscriptions.add(self._views.seen(view), callback, name)
 
     def poll(self) -> int:
         """Tells subscribers what other processes changed; how many changes there were.
@@ -505,7 +506,7 @@ class Keeper:
                 f"{name_or_sql!r} is neither a name nor a query", hint="Give one, as a text."
             )
         self._views.sync()
-        record = self._home.records().get(full_name_or_none(self.spark, name_or_sql) or "")
+        record = named(self._home.records(), full_name_or_none(self.spark, name_or_sql) or "")
         if record is not None:
             return explain_record(self._views, record)
         constraint = self._transactions.constraints().get(name_or_sql)
@@ -552,7 +553,7 @@ class Keeper:
         >>> keeper.changes("v", since=report.version)                     # doctest: +SKIP
         """
         self._views.sync()
-        return changes_since(self._views, self._views.get(name), since)
+        return changes_since(self._views, self._views.seen(name), since)
 
     def history(self, name: str | None = None) -> DataFrame:
         """What each refresh did: strategy, rows, seconds, reason; the newest first.

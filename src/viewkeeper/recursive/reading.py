@@ -259,8 +259,20 @@ def _columns(text: str | None, line: _Line) -> tuple[Column, ...]:
                 hint="For example: Start NODE, Nodes BIGINT.",
                 line=line.line,
             )
+        if kind.strip().upper() != NODE:
+            _type(kind.strip(), line)
         columns.append(Column(name, kind.strip()))
     return tuple(columns)
+
+
+def _type(kind: str, line: _Line) -> None:
+    """Raises if a type is none."""
+    try:
+        exp.DataType.build(kind, dialect=DIALECT)
+    except SqlglotError as e:
+        raise ProgramError(
+            f"{kind} is no type", hint="Write NODE, or a type of Spark's.", line=line.line
+        ) from e
 
 
 class _Reader:

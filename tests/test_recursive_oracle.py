@@ -133,6 +133,16 @@ def test_long_paths_are_found_by_doubling(far: int) -> None:
         assert kept.output() == closure(edges)
 
 
+@pytest.mark.parametrize("graph", ["acyclic", "directed"])
+def test_edges_into_a_hub_are_deleted_without_looking_at_the_others(graph: str) -> None:
+    kept = Kept(graph, settings=NEVER)
+    star = [(i, 0) for i in range(1, 100)] + [(0, -1), (0, -2)]
+    kept.change([], star)
+    kept.change([(i, 0) for i in range(20, 60)], [])
+    assert kept.output() == closure([(a, b) for a, b in star if not 20 <= a < 60])
+    assert len(kept.runner.rows("ARRIVING")) == 2
+
+
 def test_a_node_between_two_halves_is_cut_off() -> None:
     """Both edges of the middle node go; each end finds it alone, and the halves fall apart."""
     kept = Kept("undirected")

@@ -223,7 +223,8 @@ def grown(name: str, sql: str) -> tuple[list[str], str] | None:
         return None
     if not all(isinstance(e, exp.Column) for e in old.expressions):
         return None
-    return [e.name for e in old.expressions], tree.expression.sql("duckdb")
+    more: str = tree.expression.sql("duckdb")
+    return None if name in more else ([e.name for e in old.expressions], more)
 
 
 def _given(tree: exp.Expr) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from recursive_duckdb import Kept, Single
 from recursive_graphs import SHAPES, Edge, batches, closure, components, connected, many
+from viewkeeper.recursive import load
 
 
 def node(n: int, types: Sequence[str]) -> tuple[Any, ...]:
@@ -39,7 +40,8 @@ def check_batches(
     said = f"{graph}, seed {seed}, {graphs} graphs, {types}"
     print(said)
     r = random.Random(seed)
-    kept = Kept(graph, types, settings if graph != "undirected" else None)
+    known = load(graph).settings
+    kept = Kept(graph, types, {k: v for k, v in (settings or {}).items() if k in known})
     now: Counter[Edge] = Counter()
     for gone, come in many(r, graphs, count, first=seed, acyclic=graph == "acyclic"):
         now = now - Counter(gone) + Counter(come)

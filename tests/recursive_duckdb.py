@@ -173,7 +173,9 @@ class Kept:
             self.db.execute(f"CREATE TABLE v_{table.name} ({listed})")
         self.names = start + end
 
-    def change(self, removed: Iterable[Sequence[Any]], added: Iterable[Sequence[Any]]) -> Outcome:
+    def change(
+        self, removed: Iterable[Sequence[Any]], added: Iterable[Sequence[Any]], **how: Any
+    ) -> Outcome:
         """Changes rows of the edges, then refreshes; on an error the rows are put back."""
         listed = ", ".join(self.names)
         same = " AND ".join(f"x.{c} IS NOT DISTINCT FROM f.{c}" for c in self.names)
@@ -194,21 +196,21 @@ class Kept:
         )
         self.db.execute(f"INSERT INTO edges SELECT {listed} FROM feed WHERE Weight > 0")
         try:
-            return self.refresh()
+            return self.refresh(**how)
         except Exception:
             self.db.execute("DELETE FROM edges")
             self.db.execute("INSERT INTO edges SELECT * FROM backup")
             raise
 
-    def refresh(self) -> Outcome:
+    def refresh(self, **how: Any) -> Outcome:
         self.runner.clear()
-        outcome = refresh(self.closure, self.runner, self.settings)
+        outcome = refresh(self.closure, self.runner, self.settings, **how)
         self.runner.commit(outcome, self.closure.system, self.closure.width)
         return outcome
 
     def build(self) -> Outcome:
         self.runner.clear()
-        outcome = build(self.closure, self.runner)
+        outcome = build(self.closure, self.runner, self.settings)
         self.runner.commit(outcome, self.closure.system, self.closure.width)
         return outcome
 

@@ -88,7 +88,7 @@ class Kept:
         store = self.pin(self.store)
         desk = self.desk([(*e, -1) for e in gone] + [(*e, 1) for e in come], store)
         try:
-            outcome = build(self.task, desk) if anew else follow(self.task, desk, {})
+            outcome = build(self.task, desk) if anew else follow(self.task, desk)
             sql = (difference_sql if outcome.replace else patch_sql)(self.task, desk, outcome)
             found = desk.result(sql) if sql else None
         except CycleError:

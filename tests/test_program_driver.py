@@ -12,7 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from viewkeeper.algebra.nodes import Table
+from viewkeeper.engine import program_driver
 from viewkeeper.engine.program_driver import DriverDesk, check, suits
+from viewkeeper.engine.program_place import follow
 from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake.sources import Source
@@ -98,6 +100,33 @@ def test_a_program_that_needs_too_much_ends_here(
     desk = desk_over(edges(tmp_path / "e", [(i, i + 1) for i in range(9)]), [], None)
     with pytest.raises(UnsureError):
         closures.build(UNDIRECTED.closure("duckdb"), desk)
+    desk.close()
+
+
+def test_what_cannot_be_followed_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many links between inserted edges that they are no small change any more."""
+    task = Task("directed", ("src",), ("dst",), inputs=INPUTS)
+    far = [(100 * i + 1, 100 * i + 2) for i in range(30)]
+    joined = [(100 * i + 2, 100 * i + 101) for i in range(29)]
+    desk = desk_over(edges(tmp_path / "e", [*far, *joined]), [(*e, 1) for e in joined], None)
+    desk.define("TC", "SELECT 100 * i + 1 AS Start, 100 * i + 2 AS End FROM range(30) AS r(i)",
+                lazy=False)  # fmt: skip
+    desk.keep()
+    held = program_driver.DriverDesk.define
+
+    def define(self: DriverDesk, name: str, sql: str, *, lazy: bool) -> None:
+        held(self, name, sql, lazy=lazy)
+        if name == "LINK" and self._rows[name] > 100:
+            raise UnsureError("too much")
+
+    monkeypatch.setattr(DriverDesk, "define", define)
+    outcome = follow(task, desk)
+    assert outcome.replace and "more than the driver has" in str(outcome.recompute)
+    assert len(desk.rows(outcome.changes[0].inserted or "")) == 60 * 59 // 2
+    with pytest.raises(UnsureError):  # asked to follow it nevertheless: by Spark
+        follow(task, desk, gives_up=False)
     desk.close()
 
 

@@ -26,7 +26,7 @@ def test_batches_agree_with_the_oracle(graph: str) -> None:
 def test_small_batches_agree_with_the_oracle(graph: str) -> None:
     """One graph, so that loops end early; with the setting that sometimes builds anew."""
     for seed in (100, 103):
-        check_batches(graph, seed, graphs=1, count=2)
+        check_batches(graph, seed, graphs=1, count=2, settings={"few": seed % 2, "far": 2})
 
 
 @pytest.mark.parametrize("types", [("VARCHAR",), ("INTEGER", "VARCHAR")])
@@ -97,9 +97,50 @@ def test_far_ends_are_built_anew() -> None:
     kept = Kept("undirected")
     edges = [(i, (i + 1) % n) for i in range(n)]
     kept.change([], edges)
+    outcome = kept.change([(5, 6)], [], gives_up=False)  # asked to follow it nevertheless
+    assert outcome.recompute is None and not outcome.replace
+    assert dict(kept.output("components")) == dict.fromkeys(range(n), 0)
+    kept.change([], [(5, 6)])
     outcome = kept.change([(5, 6)], [])
     assert outcome.recompute == "the ends of deleted edges are far from each other"
     assert outcome.replace and dict(kept.output("components")) == dict.fromkeys(range(n), 0)
+
+
+def test_a_side_with_many_neighbours_waits_for_the_other() -> None:
+    """Leaves of a star are cut off, then a twig; the star itself is not walked."""
+    kept = Kept("undirected", settings={"few": 5})
+    star = [(0, i) for i in range(1, 200)]
+    twig = [(7, 300), (300, 301), (301, 302)]
+    kept.change([], star + twig)
+    for gone in ([(0, i) for i in range(20, 60)], [(0, 7)]):
+        kept.change(gone, [])
+        star = [e for e in star if e not in gone]
+        assert dict(kept.output("components")) == components(star + twig)
+        assert len(kept.runner.rows("REACHED")) < 250
+
+
+@pytest.mark.parametrize("far", [1, 2, 3])
+def test_long_paths_are_found_by_doubling(far: int) -> None:
+    """Chains, a ring, a ladder; the rounds grow with the logarithm of their length."""
+    chain = [(i, i + 1) for i in range(50)]
+    ladder = [(100 + i, 101 + i) for i in range(40)] + [(200 + i, 201 + i) for i in range(40)]
+    ladder += [(100 + i, 200 + i) for i in range(0, 40, 3)] + [(230, 125)]
+    for edges in (chain, [*chain, (50, 0)], ladder, [*chain, *ladder, (20, 3), (7, 7)]):
+        kept = Kept("directed", settings={"far": far})
+        rows = ", ".join(map(str, edges))
+        kept.db.execute(f"INSERT INTO edges VALUES {rows}")
+        assert kept.build().rounds <= far + 7
+        assert kept.output() == closure(edges)
+
+
+@pytest.mark.parametrize("graph", ["acyclic", "directed"])
+def test_edges_into_a_hub_are_deleted_without_looking_at_the_others(graph: str) -> None:
+    kept = Kept(graph, settings=NEVER)
+    star = [(i, 0) for i in range(1, 100)] + [(0, -1), (0, -2)]
+    kept.change([], star)
+    kept.change([(i, 0) for i in range(20, 60)], [])
+    assert kept.output() == closure([(a, b) for a, b in star if not 20 <= a < 60])
+    assert len(kept.runner.rows("ARRIVING")) == 2
 
 
 def test_a_node_between_two_halves_is_cut_off() -> None:

@@ -76,9 +76,29 @@ REFUSED = {
     "twice the same": (HEAD + BODY + "-- INSERT INTO S\nSELECT x FROM A;", "stands twice"),
     "two programs": (HEAD + BODY + "-- ON INSERT (x INT)\n" + BODY, "two programs ON INSERT"),
     "declared twice": ("-- TABLE S (x INT)" + HEAD + BODY, "S is declared twice"),
+    "unknown type": ("-- SYSTEM s\n-- TABLE S (x FOO)\n", "FOO is no type"),
     "no type": ("-- SYSTEM s\n-- TABLE S (x)\n", "is not a column"),
     "nothing stored": ("-- SYSTEM s\n-- ON BUILD\n-- STEP A\nSELECT 1 AS x;", "stores nothing"),
     "include": (HEAD + "-- INCLUDE other.sql\n", "nothing can be included"),
+    # engines do not tell upper case from lower case, and we use some names ourselves
+    "name of a table, in case": (HEAD + "-- STEP r\nSELECT 1 AS x;", "has the name of a table"),
+    "rows that leave": (HEAD + BODY + "-- STEP S_COME\nSELECT 1 AS x;", "rows that leave or enter"),
+    "one name in two cases": (
+        HEAD + "-- STEP A\nSELECT 1 AS x;\n-- STEP a\nSELECT 1 AS x;",
+        "is also called A",
+    ),
+    "declared twice, in case": ("-- TABLE s (x INT)" + HEAD + BODY, "s is declared twice"),
+    "a column twice": (
+        "-- SYSTEM s\n-- TABLE S (x INT, X INT)\n-- OUTPUT s\nSELECT x FROM S;\n"
+        "-- ON BUILD\n" + BODY.replace(":x", "1"),
+        "x is declared twice in S",
+    ),
+    "a name of ours": (HEAD.replace("R (", "ROWS__ (") + BODY, "two underscores"),
+    "other parameters": (
+        HEAD.replace("ON INSERT (x INT", "ON INSERT (x NODE") + BODY,
+        "has other parameters",
+    ),
+    "parameters of a batch": (HEAD.replace("ON INSERT", "ON BATCH") + BODY, "other parameters"),
 }
 
 
@@ -88,6 +108,12 @@ def test_malformed_programs_are_refused(case: str) -> None:
     with pytest.raises(ProgramError, match=message.replace("(", r"\(")) as caught:
         read_system(text)
     assert caught.value.code == "MALFORMED_PROGRAM" and caught.value.hint
+
+
+def test_semicolons_in_texts_names_and_comments() -> None:
+    sql = "SELECT x -- it's; so\nFROM S WHERE 'a;b' <> ';' AND `x` > 0"
+    text = HEAD.replace("SELECT x FROM S;", sql + "; -- the end") + BODY
+    assert read_system(text).outputs[0].sql == sql
 
 
 def start(body: str) -> tuple[DuckRunner, object]:
@@ -199,7 +225,8 @@ COUNTED = {
     "directed batch, insert": ("directed", "BATCH", ["DELETED"]),
     "directed batch, deleted edges all redundant": ("directed", "BATCH", ["INSERTED", "CUT"]),
     "directed batch, delete": ("directed", "BATCH", ["INSERTED"]),
-    "acyclic or directed, build": ("directed", "BUILD", []),
+    "acyclic or directed, build": ("directed", "BUILD", ["FAR"]),
+    "the same, with longer paths": ("directed", "BUILD", []),
     "undirected batch, insert within components": (
         "undirected",
         "BATCH",

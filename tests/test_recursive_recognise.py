@@ -35,6 +35,7 @@ FOUND = {
     "union distinct": query(union="UNION DISTINCT"),
     "union all, then distinct": query(union="UNION ALL", final="SELECT DISTINCT a, b FROM tc"),
     "distinct parts": query("SELECT DISTINCT src, dst FROM edges"),
+    "order": query(final="SELECT a, b FROM tc ORDER BY b DESC"),
     "aliases": query(final="SELECT t.a AS x, t.b AS y FROM tc AS t"),
     "case": query(step="SELECT TC.A, E.DST FROM TC JOIN EDGES E ON TC.B = E.SRC"),
 }
@@ -123,6 +124,16 @@ REFUSED = {
     query(step=LEFT + " WHERE e.w IS NOT NULL"): "the condition NOT e.w IS NULL",
     query(final="SELECT DISTINCT ON (a) a, b FROM tc"): "DISTINCT ON",
     query("SELECT src, dst FROM (SELECT * FROM edges) AS q"): "a query where a table should be",
+    query("SELECT src, dst FROM f(1)"): "a query where a table should be",
+    query(step="SELECT tc.a, e.dst FROM tc NATURAL JOIN edges e WHERE tc.b = e.src"): "by NATURAL",
+    query(step=LEFT.replace("JOIN", "LEFT SEMI JOIN")): "outer join",
+    query("SELECT src, dst FROM edges TABLESAMPLE (50 PERCENT)"): "it has SAMPLE",
+    query(step=LEFT.replace(" e ON", " TABLESAMPLE (5 ROWS) e ON")): "it has SAMPLE",
+    query(final="SELECT a, b FROM tc TABLESAMPLE (5 ROWS)"): "it has SAMPLE",
+    query(final="SELECT * FROM tc PIVOT (count(*) FOR a IN (1, 2))"): "it has PIVOT",
+    query(final="SELECT a, b FROM db.tc"): "reads more than tc",
+    query(final="SELECT a, b FROM tc VERSION AS OF 1"): "reads more than tc",
+    query(BASE + " VERSION AS OF 1"): "reads another table, edges",
 }
 
 

@@ -49,10 +49,31 @@ def cyclic(chance: random.Random, size: int) -> list[Edge]:
     return sorted(edges)
 
 
+def ring(chance: random.Random, size: int) -> list[Edge]:
+    """One cycle: a deleted edge breaks it, and no pair is left that was connected backwards."""
+    return [(i, (i + 1) % size) for i in range(size)]
+
+
+def rings(chance: random.Random, size: int) -> list[Edge]:
+    """Cycles of 20 nodes, each with an edge to the next one."""
+    edges = [(i, i + 1 if (i + 1) % 20 else i - 19) for i in range(size // 20 * 20)]
+    return edges + [(i, i + 20 + chance.randrange(20)) for i in range(0, size // 20 * 20 - 40, 20)]
+
+
+def torus(chance: random.Random, size: int) -> list[Edge]:
+    """A grid whose ends are joined: one strong component with many ways."""
+    n = int(size**0.5)
+    right = [(i * n + j, i * n + (j + 1) % n) for i in range(n) for j in range(n)]
+    return right + [(i * n + j, (i + 1) % n * n + j) for i in range(n) for j in range(n)]
+
+
 def sparse(chance: random.Random, size: int) -> list[Edge]:
     """A random graph: a large component with cycles, trees that hang from it, small ones."""
     nodes = int(size / 1.3)
     return [(chance.randrange(nodes), chance.randrange(nodes)) for _ in range(size)]
+
+
+SHAPES = {"random": cyclic, "ring": ring, "rings": rings, "torus": torus}
 
 
 # ── recomputing ──
@@ -256,6 +277,7 @@ def main() -> int:
     parser.add_argument("--undirected", type=int, default=1_000_000, help="edges of the third")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=["acyclic", "directed", "undirected"])
+    parser.add_argument("--shape", choices=SHAPES, default="random", help="of the directed graph")
     parser.add_argument("--double", action="store_true", help="also recompute by squaring")
     parser.add_argument("--data", type=Path, default=ROOT / "data")
     parser.add_argument("--json", type=Path, help="a file for all figures")
@@ -265,7 +287,7 @@ def main() -> int:
     ways = [iterate, double] if options.double else [iterate]
     graphs = {
         "acyclic": lambda: (layered(chance, options.size), ways),
-        "directed": lambda: (cyclic(chance, options.directed), ways),
+        "directed": lambda: (SHAPES[options.shape](chance, options.directed), ways),
         "undirected": lambda: (sparse(chance, options.undirected), [labels]),
     }
     rows: list[dict[str, Any]] = []

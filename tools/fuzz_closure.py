@@ -27,7 +27,11 @@ def case(graph: str, seed: int) -> int:
     types = TYPES[r.choice([0, 0, 1, 2])]
     if r.random() < 0.1:
         return check_singles(graph, seed, count=r.randint(2, 8), types=types)
-    settings = r.choice([None, {"share": 10**9}, {"share": 10**9}, {"share": 1}])
+    settings = {
+        "share": r.choice([1, 4, 10**9, 10**9]),
+        "far": r.choice([1, 2, 3, 24]),
+        "few": r.choice([0, 1, 2, 1000]),
+    }
     return check_batches(
         graph,
         seed,

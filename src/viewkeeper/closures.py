@@ -16,6 +16,7 @@ from viewkeeper.records import InvalidOptionError, InvalidQueryError, Record, on
 from viewkeeper.recursive.closure import Closure
 from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.library import GRAPHS, Graph
+from viewkeeper.recursive.model import NODE
 from viewkeeper.recursive.recognition import NotAClosure, PlainClosure, recognise
 from viewkeeper.recursive.task import Task, names_of
 from viewkeeper.statements import in_parentheses
@@ -105,10 +106,19 @@ def ask_program(spark: SparkSession, source: str | DataFrame, program: str) -> A
     system = task.plain_system
     events = set(system.programs)
     if "BATCH" in events:
-        if len(system.inputs) < 2 or "BUILD" not in events:
+        if len(system.inputs) != 2 or "BUILD" not in events:
             raise ProgramError(
                 f"{system.name} has ON BATCH, so it needs ON BUILD and two inputs",
                 hint="The rows now, and the rows that came and went with their Weight.",
+            )
+        rows, changes = (
+            [(c.name.lower(), c.type.upper() == NODE) for c in relation.columns]
+            for relation in system.inputs
+        )
+        if changes != [*rows, ("weight", False)]:
+            raise ProgramError(
+                f"the second input of {system.name} has not the columns of the first and a Weight",
+                hint="It holds the rows that came (Weight 1 or more) and went (-1 or less).",
             )
     elif len(system.inputs) != 1 or not events & {"INSERT", "DELETE"}:
         raise ProgramError(
@@ -123,9 +133,9 @@ def ask_program(spark: SparkSession, source: str | DataFrame, program: str) -> A
     return Asked(query, task, f"program {system.name} over {where}")
 
 
-def ask_recursive(sql: str) -> Asked | None:
+def ask_recursive(spark: SparkSession, sql: str) -> Asked | None:
     """The closure that a recursive query is; None if it is none, or not recursive."""
-    found = _recognised(sql)
+    found = _recognised(spark, sql)
     if found is None or isinstance(found, NotAClosure):
         return None
     half = len(found.columns) // 2
@@ -146,7 +156,7 @@ def check_recursive(spark: SparkSession, sql: str) -> None:
     InvalidQueryError
         If Spark cannot run it.
     """
-    found = _recognised(sql)
+    found = _recognised(spark, sql)
     if not isinstance(found, NotAClosure):
         return
     try:
@@ -160,9 +170,11 @@ def check_recursive(spark: SparkSession, sql: str) -> None:
         ) from e
 
 
-def _recognised(sql: str) -> PlainClosure | NotAClosure | None:
+def _recognised(spark: SparkSession, sql: str) -> PlainClosure | NotAClosure | None:
     if not re.search(r"\bRECURSIVE\b", sql, re.IGNORECASE):
         return None
+    if spark.conf.get("spark.sql.caseSensitive") == "true":
+        return NotAClosure("names that differ in case only may be of different columns here")
     try:
         return recognise(sql)
     except SqlglotError:
@@ -185,4 +197,4 @@ def _graph(graph: str) -> Graph:
 
 def _beside(name: str, output: str) -> str:
     """The name of a further output: that of the view, and the output's."""
-    return f"{name[:-1]}_{output}`"
+    return f"{name[:-1]}_{output.lower()}`"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import re
 import uuid
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ from viewkeeper.records import (
     NotIncrementalError,
     Record,
     RefreshReport,
+    ViewInUseError,
     one_of,
 )
 from viewkeeper.views import Views
@@ -120,6 +122,7 @@ def create(views: Views, wanted: Wanted) -> RefreshReport:
     _check_others(views.spark, record, old)
     if old is not None:
         check_cycle(record, old, views.all())
+        _check_unread(views, [n for n in old.names if n not in record.names], old)
     report = _build(views, record, compiled)
     try:
         views.home.save(record, after=old.id if old else None)
@@ -162,6 +165,22 @@ def _check_others(spark: SparkSession, record: Record, old: Record | None) -> No
     for name, _ in record.others:
         if name not in ours:
             _check_free(spark, name)
+
+
+def _check_unread(views: Views, gone: list[str], old: Record) -> None:
+    """Names that the new view does not have must not stand in the query of another one."""
+    for name in gone:
+        word = name.rsplit("`.`")[-1].strip("`")
+        users = [
+            r.label
+            for r in downstream(old, views.all())
+            if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", r.sql, re.IGNORECASE)
+        ]
+        if users:
+            raise ViewInUseError(
+                f"{old.seen_as(name).label} is read by {', '.join(users)}",
+                hint=f"The new {old.label} has no such output. Drop these first.",
+            )
 
 
 def _check_free(spark: SparkSession, name: str) -> None:

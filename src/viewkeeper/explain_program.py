@@ -78,7 +78,7 @@ def joins(task: Task, event: Event) -> str:
     """How many joins a program has, in words.
 
     >>> joins(Task("acyclic", ("a",), ("b",), inputs=(("a", "int"), ("b", "int"))), "BUILD")
-    '0 joins, 1 scans, 3 steps; in each round of a loop 2 joins, 1 scans, 2 steps'
+    '1 joins, 2 scans, 7 steps; in each round of a loop 8 joins, 2 scans, 8 steps'
     """
     found = count_joins(task.plain_system, event)
     text = f"{found.joins} joins, {found.scans} scans, {found.steps} steps"

@@ -27,6 +27,7 @@ from viewkeeper.records import (
     SessionError,
     View,
     ViewInUseError,
+    named,
     one_of,
 )
 from viewkeeper.refreshing import failure, refresh_views
@@ -157,7 +158,7 @@ class Keeper:
         >>> keeper.create_view("v", "SELECT c, count(*) AS n FROM t GROUP BY c")  # doctest: +SKIP
         """
         if isinstance(query, str):
-            closure = ask_recursive(query)
+            closure = ask_recursive(self.spark, query)
             if closure is not None:
                 wanted = Wanted(name, closure.query, refresh, maintain, replace, closure)
                 return self._create(wanted)
@@ -335,8 +336,8 @@ class Keeper:
         start = datetime.datetime.now(datetime.timezone.utc)
         self._views.sync()
         names = [name] if isinstance(name, str) else list(name or ())
-        insisted = {self._views.full_name(n) for n in names}
         chosen = [self._views.get(n) for n in names] or self._views.all()
+        insisted = {record.name for record in chosen} if names else set()
         wanted = with_upstream(chosen, self._views.all())
         reports, failed = refresh_views(
             self._views, wanted, self._vector(wanted), strategy, insisted or None, watch
@@ -476,7 +477,7 @@ class Keeper:
         >>> keeper.on_change("v", lambda change: change.added.show())     # doctest: +SKIP
         """
         self._views.sync()
-        return self._subscriptions.add(self._views.get(view), callback, name)
+        return self._subscriptions.add(self._views.seen(view), callback, name)
 
     def poll(self) -> int:
         """Tells subscribers what other processes changed; how many changes there were.
@@ -508,7 +509,8 @@ class Keeper:
         if isinstance(name_or_sql, View):
             record = self._views.find(name_or_sql)
         else:
-            record = self._home.records().get(full_name_or_none(self.spark, name_or_sql) or "")
+            name = full_name_or_none(self.spark, name_or_sql)
+            record = named(self._home.records(), name or "")
         if record is not None:
             return explain_record(self._views, record)
         constraint = self._transactions.constraints().get(name_or_sql)
@@ -555,7 +557,7 @@ class Keeper:
         >>> keeper.changes("v", since=report.version)                     # doctest: +SKIP
         """
         self._views.sync()
-        return changes_since(self._views, self._views.get(name), since)
+        return changes_since(self._views, self._views.seen(name), since)
 
     def history(self, name: str | None = None) -> DataFrame:
         """What each refresh did: strategy, rows, seconds, reason; the newest first.

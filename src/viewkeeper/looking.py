@@ -35,7 +35,7 @@ def explain_text(views: Views, sql: str) -> Explanation:
     """
     if len(sql.split()) == 1:
         raise views.unknown(sql)
-    asked = ask_recursive(sql)
+    asked = ask_recursive(views.spark, sql)
     if asked is not None:
         return explain_asked(asked.task, compile_view(views.spark, asked.query))
     return explain_query(compile_view(views.spark, sql), sql)

@@ -135,6 +135,22 @@ class Record:
         """All names of the view in the catalog, its own first."""
         return self.name, *(name for name, _ in self.others)
 
+    def seen_as(self, name: str) -> Record:
+        """The view as one of its names shows it.
+
+        >>> others = (("`v_parts`", "SELECT 2"),)
+        >>> record = Record("1", "`v`", "v", "", "", "", "store", reader="SELECT 1", others=others)
+        >>> seen = record.seen_as("`v_parts`")
+        >>> seen.label, seen.reader
+        ('v_parts', 'SELECT 2')
+        """
+        if name == self.name:
+            return self
+        more = name[len(self.name) - 1 : -1]
+        label = f"{self.label[:-1]}{more}`" if self.label.endswith("`") else self.label + more
+        reader = dict(self.others)[name]
+        return dataclasses.replace(self, name=name, label=label, reader=reader, columns=())
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 
@@ -146,6 +162,11 @@ class Record:
         for key in ("inputs", "others", "settings"):
             found[key] = tuple((n, t) for n, t in found.get(key, ()))
         return Record(**found)
+
+
+def named(records: Mapping[str, Record], name: str) -> Record | None:
+    """The view that has this name in full, be it that of a further output."""
+    return records.get(name) or next((r for r in records.values() if name in r.names), None)
 
 
 class View(str):

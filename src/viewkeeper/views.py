@@ -15,7 +15,7 @@ from viewkeeper.home import Home
 from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source
 from viewkeeper.names import full_name, full_name_or_none
-from viewkeeper.records import Record, UnknownViewError, View
+from viewkeeper.records import Record, UnknownViewError, View, named
 from viewkeeper.session import lake_of, sync
 
 
@@ -58,23 +58,29 @@ class Views:
         return name.record.name if isinstance(name, View) else full_name(self.spark, name)
 
     def get(self, name: str) -> Record:
-        """The view of a name.
+        """The view of a name, be it that of a further output.
 
         Raises
         ------
         UnknownViewError
             When there is none.
         """
-        found = self.find(name)
+        found = named(self.home.records(), self.full_name(name))
         if found is None:
             raise self.unknown(name)
         return found
+
+    def seen(self, name: str) -> Record:
+        """The same, as this name shows it."""
+        return self.get(name).seen_as(self.full_name(name))
 
     def unknown(self, name: str) -> UnknownViewError:
         """No view has this name."""
         labels = [(r.name, r.label) for r in self.all()]
         known = [t if full_name_or_none(self.spark, t) == n else n for n, t in labels]
-        return UnknownViewError(f"no view {name!r} is kept here", hint=suggestion(name, known))
+        owner = named(self.home.records(), full_name_or_none(self.spark, name) or "")
+        hint = f"It comes and goes with {owner.label}." if owner else suggestion(name, known)
+        return UnknownViewError(f"no view {name!r} is kept here", hint=hint)
 
     def compiled(self, record: Record) -> Compiled:
         """The compiled query of a view, or of a constraint, which has no store and is not in the

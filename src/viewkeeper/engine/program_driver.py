@@ -7,11 +7,13 @@ equality and order do not either, and as long as all of it fits; else Spark runs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from sqlglot import exp, parse_one
 
 from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.sql import to_sql
@@ -49,6 +51,8 @@ class DriverDesk:
         self.db.execute(f"SET memory_limit = '{MEMORY}'")
         self.db.execute("SET temp_directory = ''")
         self._kinds: dict[str, str] = {}
+        self._kept: set[str] = set()
+        self._rows: dict[str, int] = {}  # how many rows they have, if not lazy
 
     def close(self) -> None:
         """Forgets everything."""
@@ -59,10 +63,29 @@ class DriverDesk:
         known = self._kinds.get(name)
         if known is not None and known != kind:
             self._drop(name)
-        made = self.db.execute(f"CREATE OR REPLACE TEMP {kind} {_name(name)} AS {sql}").fetchall()
-        self._kinds[name] = kind
-        if not lazy and made and made[0][0] > MOST_ROWS:
-            raise UnsureError(f"{name} has {made[0][0]} rows")
+        more = None if lazy or known != kind else grown(_name(name), sql)
+        if more is not None and self._columns(name) == more[0]:
+            made = self.db.execute(f"INSERT INTO {_name(name)} {more[1]}").fetchall()
+            rows = self._rows[name] + made[0][0]
+        else:
+            make = f"CREATE OR REPLACE TEMP {kind} {_name(name)} AS {sql}"
+            made = self.db.execute(make).fetchall()
+            rows = made[0][0] if made else 0
+        self._kinds[name], self._rows[name] = kind, rows
+        if not lazy and rows > MOST_ROWS:
+            raise UnsureError(f"{name} has {rows} rows")
+
+    def keep(self) -> None:
+        """What is known now is not forgotten."""
+        self._kept = set(self._kinds)
+
+    def forget(self) -> None:
+        """What was computed is known no more, and its memory is free."""
+        for name in [n for n in self._kinds if n not in self._kept]:
+            self._drop(name)
+
+    def _columns(self, name: str) -> list[str]:
+        return [d[0] for d in self.db.execute(f"SELECT * FROM {_name(name)} LIMIT 0").description]
 
     def _drop(self, name: str) -> None:
         self.db.execute(f"DROP {self._kinds.pop(name)} {_name(name)}")
@@ -175,6 +198,37 @@ class DriverDesk:
     def frame(self, sql: str) -> DataFrame:
         """The rows of a query as a frame."""
         return self.runner.spark.createDataFrame(self.result(sql))
+
+
+@cache
+def grown(name: str, sql: str) -> tuple[list[str], str] | None:
+    """The columns of a relation and the query of its new rows, if a query adds rows to it: a loop
+    that finds a few rows in each round does not write all of them again.
+
+    >>> grown('"x"', 'SELECT "a"."n" FROM "x" AS "a" UNION ALL SELECT "b"."n" FROM "y" AS "b"')
+    (['n'], 'SELECT "b"."n" FROM "y" AS "b"')
+    >>> grown('"x"', 'SELECT "b"."n" FROM "y" AS "b"') is None
+    True
+    """
+    if " UNION ALL " not in sql or f"FROM {name} AS" not in sql:
+        return None
+    tree = parse_one(sql, read="duckdb")
+    if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
+        return None
+    old = tree.this
+    if not isinstance(old, exp.Select) or set(_given(old)) != {"expressions", "from_"}:
+        return None
+    table = old.args["from_"].this
+    if not isinstance(table, exp.Table) or table.this.sql("duckdb") != name:
+        return None
+    if not all(isinstance(e, exp.Column) for e in old.expressions):
+        return None
+    more: str = tree.expression.sql("duckdb")
+    return None if name in more else ([e.name for e in old.expressions], more)
+
+
+def _given(tree: exp.Expr) -> list[str]:
+    return [key for key, value in tree.args.items() if value]
 
 
 def check(runner: Runner, task: Task, pins: Sequence[Pin]) -> None:

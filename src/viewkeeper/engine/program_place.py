@@ -21,6 +21,7 @@ from viewkeeper.recursive import closure as closures
 from viewkeeper.recursive import rowwise
 from viewkeeper.recursive.errors import NullEndError
 from viewkeeper.recursive.layout import in_dialect
+from viewkeeper.recursive.model import Change, Step
 from viewkeeper.recursive.rendering import bind
 from viewkeeper.recursive.running import Outcome, run
 from viewkeeper.recursive.task import PREFIX, Task
@@ -86,6 +87,7 @@ class Place:
         if change is not None and change.rows is not None:
             desk.bind_rows(names[1], change.rows, (*columns, ("Weight", "BIGINT")))
         desk.bind_store(self.task.layout, self.store)
+        desk.keep()
 
     def spark(self, change: Result | None) -> SparkDesk:
         """The same for Spark."""
@@ -131,26 +133,68 @@ def build(task: Task, desk: Desk) -> Outcome:
         return rowwise.build(task, desk, desk.dialect)
     if task.is_closure:
         return closures.build(task.closure(desk.dialect), desk)
-    return _event(task, desk, "BUILD", {})
+    return _event(task, desk, "BUILD")
 
 
-def follow(task: Task, desk: Desk, settings: Mapping[str, Any]) -> Outcome:
-    """What the rows that came and went do to the stored tables."""
+def follow(task: Task, desk: Desk, *, gives_up: bool = True) -> Outcome:
+    """What the rows that came and went do to the stored tables; whether the program may give up."""
     _check_nulls(task, desk, inputs(task)[1], "`Weight` > 0")
     if task.rowwise:
-        return rowwise.follow(task, desk, desk.dialect)
+        return rowwise.follow(task, desk, desk.dialect, gives_up=gives_up)
     if task.is_closure:
-        return closures.refresh(task.closure(desk.dialect), desk, settings)
-    outcome = _event(task, desk, "BATCH", {})
+        return _closure(task, desk, gives_up)
+    outcome = _event(task, desk, "BATCH", gives_up)
     if outcome.recompute is None:
         return outcome
-    return replace(_event(task, desk, "BUILD", {}), recompute=outcome.recompute)
+    return replace(_event(task, desk, "BUILD"), recompute=outcome.recompute)
 
 
-def _event(task: Task, desk: Desk, event: Any, values: Mapping[str, Any]) -> Outcome:
+def rehearse(task: Task, desk: SparkDesk) -> None:
+    """Reads all queries of a system of the user's, over no rows: what is wrong with its program for
+    deletions is said when it is made, not when the first row goes.
+
+    Raises
+    ------
+    ProgramError
+        If Spark cannot read one of them.
+    """
+    rows, changes = inputs(task)
+    none = ", ".join(f"CAST(NULL AS {kind}) AS `{n}`" for n, kind in task.input_columns)
+    for name, more in ((rows, ""), (changes, ", CAST(NULL AS BIGINT) AS Weight")):
+        desk.define_empty(name, f"SELECT {none}{more}")
+    if task.rowwise:
+        desk.define_empty(task.input.name, f"SELECT {none}")
+    system = task.system()
+    for program in system.programs.values():
+        values = rowwise.values_of(task, program.parameters, (None,) * len(task.input_columns))
+        bound = bind(system, program, values, width=task.width)
+        for item in bound.items():
+            if isinstance(item, (Step, Change)):
+                desk.define_empty(item.name, item.sql)
+            if isinstance(item, Change):
+                desk.define_empty(
+                    f"{item.name}__", task.layout.rows(item.table, PREFIX + item.name)
+                )
+
+
+def _closure(task: Task, desk: Desk, gives_up: bool) -> Outcome:
+    """A batch of edges. What is too much for the driver to follow it may still build anew, which
+    takes less than following it on Spark."""
+    closure = task.closure(desk.dialect)
+    try:
+        return closures.refresh(closure, desk, gives_up=gives_up)
+    except NotHere:
+        if isinstance(desk, SparkDesk) or not gives_up:
+            raise
+        desk.forget()
+        reason = "following the change takes more than the driver has"
+        return replace(closures.build(closure, desk), recompute=reason)
+
+
+def _event(task: Task, desk: Desk, event: Any, gives_up: bool = True) -> Outcome:
     system = task.system(desk.dialect)
-    program = bind(system, system.programs[event], values, dialect=desk.dialect, width=task.width)
-    outcome = run(program, desk, width=task.width)
+    program = bind(system, system.programs[event], dialect=desk.dialect, width=task.width)
+    outcome = run(program, desk, width=task.width, gives_up=gives_up)
     return replace(outcome, replace=event == "BUILD")
 
 
@@ -168,6 +212,8 @@ def _check_nulls(task: Task, desk: Desk, relation: str, which: str) -> None:
 
 def patch_sql(task: Task, desk: Desk, outcome: Outcome) -> str | None:
     """The query that gives the patch: the rows of the store that go and come."""
+    if not task.known and not task.rowwise:
+        return exact_sql(task, desk, outcome)
     parts = []
     for change in outcome.changes:
         for relation, op in ((change.deleted, "D"), (change.inserted, "I")):
@@ -180,9 +226,31 @@ def whole_sql(task: Task, desk: Desk, outcome: Outcome) -> str:
     """The query that gives all rows of the store, after building."""
     come = {c.table: c.inserted for c in outcome.changes if c.inserted}
     parts = [task.layout.rows(t, PREFIX + name) for t, name in come.items()]
+    if not task.known:  # a table is a set, whatever a program inserts
+        parts = [f"SELECT DISTINCT * FROM ({part})" for part in parts]
     if not parts:
         parts = [task.layout.rows(t, PREFIX + t) + " WHERE FALSE" for t, _ in task.layout.tables]
     return in_dialect(" UNION ALL ".join(parts), desk.dialect)
+
+
+def exact_sql(task: Task, desk: Desk, outcome: Outcome) -> str | None:
+    """The same for a program that may delete what is not there, insert what is, or both."""
+    parts = []
+    for change in outcome.changes:
+        held = task.layout.held(change.table)
+        listed = ", ".join(f"CAST(`{n}` AS {kind}) AS `{n}`" for n, kind in held)
+        old, gone, come = (
+            f"(SELECT {listed} FROM `{PREFIX}{name}`)" if name else ""
+            for name in (change.table, change.deleted, change.inserted)
+        )
+        went = f"({old} INTERSECT {gone}) EXCEPT {come}" if come else f"{old} INTERSECT {gone}"
+        for op, sql in (("D", went if gone else ""), ("I", f"{come} EXCEPT {old}" if come else "")):
+            if sql:
+                relation = f"{change.table}__{op}"
+                desk.define(relation, in_dialect(sql, desk.dialect), lazy=False)
+                if not desk.is_empty(relation):
+                    parts.append(task.layout.rows(change.table, PREFIX + relation, op))
+    return in_dialect(" UNION ALL ".join(parts), desk.dialect) if parts else None
 
 
 def difference_sql(task: Task, desk: Desk, outcome: Outcome) -> str:

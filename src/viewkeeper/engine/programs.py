@@ -28,6 +28,7 @@ from viewkeeper.engine.program_place import (
     difference_sql,
     follow,
     patch_sql,
+    rehearse,
     whole_sql,
 )
 from viewkeeper.engine.program_sizes import Sizes, size_of, sizes_between, sizes_of_patch
@@ -49,13 +50,12 @@ from viewkeeper.lake.sources import Source
 from viewkeeper.lake.stores import OP, Patch
 from viewkeeper.plan.bags import BagStore
 from viewkeeper.plan.choose import Choice, Timing
-from viewkeeper.records import NotIncrementalError, Record, RefreshReport
+from viewkeeper.records import Record, RefreshReport
 from viewkeeper.recursive.layout import TAG
 from viewkeeper.recursive.task import PREFIX, Task
 
 _NATIVE_ROWS = 200_000  # patches of more rows are merged by Spark
 _OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
-_EVER = 10**9  # a share that no batch comes to
 # Seconds: to build anew, and per row of the edges and the store; to follow a change, per row of
 # them, per changed row
 _DRIVER = (0.5, 4e-6, 0.4, 0.2e-6, 0.3e-3)
@@ -125,6 +125,8 @@ def first_rows(
 ) -> tuple[DataFrame, str | None]:
     """The rows of a new store, and the column by which its files are kept apart."""
     task = Task.from_json(record.program)
+    if not task.known:
+        rehearse(task, Place(runner, task, compiled, pins, record.sql).spark(None))
     frame = build_program(runner, task, compiled, pins, record.sql)
     return frame, TAG if task.layout.tagged else None
 
@@ -171,9 +173,7 @@ def _work(
     changed: list[str] | None,
 ) -> None:
     start = time.perf_counter()
-    task = task_of(found)
     only = found.record.refresh == "incremental" or choice.reason == 'asked for "incremental"'
-    settings = {"share": _EVER} if only and task.graph in ("acyclic", "directed") else {}
     with Runner(spark) as runner:
         change = None
         if changed is not None:
@@ -181,9 +181,9 @@ def _work(
         place = _place(runner, found)
         try:
             with closing(place.driver(change)) as desk:
-                _finish(spark, desk, place, found, report, change, settings, only)
+                _finish(spark, desk, place, found, report, change, only)
         except NotHere:
-            _finish(spark, place.spark(change), place, found, report, change, settings, only)
+            _finish(spark, place.spark(change), place, found, report, change, only)
     learn(found, report.strategy, time.perf_counter() - start, _as(choice, report.strategy))
 
 
@@ -214,18 +214,11 @@ def _finish(
     found: Situation,
     report: RefreshReport,
     change: Result | None,
-    settings: Mapping[str, Any],
     only: bool,
 ) -> None:
     """Runs the program, and commits what it says."""
     task = place.task
-    outcome = build(task, desk) if change is None else follow(task, desk, settings)
-    if only and outcome.recompute is not None:
-        raise NotIncrementalError(
-            f"{found.record.label} is kept incrementally only, and would be built anew:"
-            f" {outcome.recompute}",
-            hint='Refresh it once with strategy="full", then go on as before.',
-        )
+    outcome = build(task, desk) if change is None else follow(task, desk, gives_up=not only)
     strategy = "full" if outcome.replace else "incremental"
     whole: DataFrame | None = None
     patch: Patch | None = None
@@ -290,7 +283,7 @@ def planned(runner: Runner, found: Situation) -> Planned:
 
 def _planned(desk: Desk, place: Place, found: Situation, lookups: list[str]) -> Planned:
     task = place.task
-    outcome = follow(task, desk, {})
+    outcome = follow(task, desk)
     sql = (difference_sql if outcome.replace else patch_sql)(task, desk, outcome)
     patch, lane = _patch(desk.result(sql) if sql else None, found, task)
     return Planned(patch, lane, sizes_of_patch(task, patch), lookups)

@@ -110,20 +110,26 @@ def _prepared(graph: Graph, dialect: str, width: int, prefix: str) -> System:
     return prepare(load(graph), dialect, width, prefix)
 
 
-def refresh(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None = None) -> Outcome:
+def refresh(
+    closure: Closure,
+    runner: Runner,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    gives_up: bool = True,
+) -> Outcome:
     """Follows a batch of changed rows: says which rows of the stored tables change.
 
     The runner knows EDGES (the rows now), CHANGES (the rows that came and went, with a ``Weight``)
-    and the stored tables. If the program gives up, the tables are built anew: then
+    and the stored tables. If the program gives up (and it may), the tables are built anew: then
     ``outcome.replace`` is true, and each stored table is to hold exactly the inserted rows.
     """
     system = closure.system
     how = {"dialect": closure.dialect, "width": closure.width}
     program = bind(system, system.programs["BATCH"], settings, **how)  # type: ignore[arg-type]
-    outcome = run(program, runner, width=closure.width)
+    outcome = run(program, runner, width=closure.width, gives_up=gives_up)
     if outcome.recompute is None:
         return outcome
-    built = build(closure, runner)
+    built = build(closure, runner, settings)
     return replace(
         built,
         recompute=outcome.recompute,
@@ -132,9 +138,10 @@ def refresh(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None
     )
 
 
-def build(closure: Closure, runner: Runner) -> Outcome:
+def build(closure: Closure, runner: Runner, settings: Mapping[str, Any] | None = None) -> Outcome:
     """Builds the stored tables from EDGES; each is to hold exactly the inserted rows."""
     system = closure.system
-    program = bind(system, system.programs["BUILD"], dialect=closure.dialect, width=closure.width)
+    how = {"dialect": closure.dialect, "width": closure.width}
+    program = bind(system, system.programs["BUILD"], settings, **how)  # type: ignore[arg-type]
     outcome = run(program, runner, width=closure.width)
     return replace(outcome, replace=True)

@@ -172,11 +172,11 @@ def _lines(text: str, include: Callable[[str], str] | None) -> list[_Line]:
 
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip().startswith("--"):
-            head, semicolon, tail = line.partition(";")
+            head, semicolon, tail = _cut("\n".join([*sql, ""]), line)
             sql.append(head)
             if semicolon:
                 close(number)
-                if tail.strip():
+                if tail.strip() and not tail.strip().startswith("--"):
                     raise ProgramError(
                         "text after ';'", hint="One statement to a line.", line=number
                     )
@@ -201,6 +201,31 @@ def _lines(text: str, include: Callable[[str], str] | None) -> list[_Line]:
             found.append(_Line(word[1], match.groups(), "", number))
     close(len(text.splitlines()))
     return found
+
+
+def _cut(before: str, line: str) -> tuple[str, str, str]:
+    """A line up to its first semicolon that is in no text, name or comment; what follows it.
+
+    >>> _cut("", "SELECT ';' AS x; -- a")
+    ("SELECT ';' AS x", ';', ' -- a')
+    """
+    quote = ""
+    at, text = 0, before + line
+    while at < len(text):
+        c = text[at]
+        if quote:
+            at += c == "\\" and quote != "`"
+            quote = "" if c == quote else quote
+        elif c in "'\"`":
+            quote = c
+        elif text.startswith("--", at):
+            at = text.find("\n", at)
+            if at < 0:
+                break
+        elif c == ";":
+            return text[len(before) : at], ";", text[at + 1 :]
+        at += 1
+    return line, "", ""
 
 
 def _select(sql: str, line: _Line) -> str:
@@ -234,8 +259,20 @@ def _columns(text: str | None, line: _Line) -> tuple[Column, ...]:
                 hint="For example: Start NODE, Nodes BIGINT.",
                 line=line.line,
             )
+        if kind.strip().upper() != NODE:
+            _type(kind.strip(), line)
         columns.append(Column(name, kind.strip()))
     return tuple(columns)
+
+
+def _type(kind: str, line: _Line) -> None:
+    """Raises if a type is none."""
+    try:
+        exp.DataType.build(kind, dialect=DIALECT)
+    except SqlglotError as e:
+        raise ProgramError(
+            f"{kind} is no type", hint="Write NODE, or a type of Spark's.", line=line.line
+        ) from e
 
 
 class _Reader:

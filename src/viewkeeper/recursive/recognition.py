@@ -114,7 +114,7 @@ def _recognise(sql: str) -> PlainClosure:
         raise _No("UNION ALL keeps a row for each path; write UNION")
 
     edges, ends, base_filter = _base(base)
-    if edges.name.lower() == name.lower() and not edges.db:
+    if _is(edges, name):
         raise _No(f"the first part of the UNION reads {name} itself")
     half = len(ends) // 2
     alias = cte.args.get("alias")
@@ -134,6 +134,11 @@ def _recognise(sql: str) -> PlainClosure:
         drops,
         form,
     )
+
+
+def _is(table: exp.Table, name: str) -> bool:
+    """Whether a table is the recursive one, as it is now."""
+    return table.sql("spark").lower().strip("`") == name.lower()
 
 
 def _bare(e: exp.Expr) -> exp.Expr:
@@ -160,8 +165,11 @@ def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expr]]:
     found: dict[str, exp.Table] = {}
     conditions: list[exp.Expr] = []
     for item in [source.this, *[join.this for join in select.args.get("joins") or []]]:
-        if not isinstance(item, exp.Table):
+        if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
             raise _No("it reads a query where a table should be")
+        for key, value in item.args.items():
+            if value and key not in ("this", "db", "catalog", "alias", "version"):
+                raise _No(f"it has {key.rstrip('s').upper()}")
         if item.alias_column_names:
             raise _No(f"it gives the columns of {item.name} other names")
         key = item.alias_or_name.lower()
@@ -175,6 +183,9 @@ def _tables(select: exp.Select) -> tuple[dict[str, exp.Table], list[exp.Expr]]:
             raise _No("it has an outer join")
         if join.args.get("using"):
             raise _No("it joins by USING; write ON")
+        for key, value in join.args.items():
+            if value and key not in ("this", "on", "kind"):
+                raise _No(f"it joins by {str(value).upper()}; write ON")
         if join.args.get("on"):
             conditions += _conjuncts(join.args["on"])
     where = select.args.get("where")
@@ -240,7 +251,7 @@ def _step(
     half = len(ends) // 2
     is_path: dict[str, bool] = {}
     for key, table in tables.items():
-        path = table.name.lower() == name.lower() and not table.db
+        path = _is(table, name)
         if not path and table.sql("spark").lower() != edges.sql("spark").lower():
             raise _No(f"the second part of the UNION reads another table, {table.sql('spark')}")
         is_path[key] = path
@@ -283,9 +294,9 @@ def _step(
 
 def _final(tree: exp.Select, name: str, names: list[str]) -> tuple[str, ...]:
     """The names of the query's columns."""
-    _only(tree, "distinct", "with_", "with")
+    _only(tree, "distinct", "with_", "with", "order")  # rows of a view have no order
     tables, _ = _tables(tree)
-    if [t.name.lower() for t in tables.values()] != [name.lower()]:
+    if len(tables) != 1 or not all(_is(table, name) for table in tables.values()):
         raise _No(f"the query reads more than {name}")
     if len(tree.expressions) == 1 and tree.expressions[0].is_star:
         return tuple(names)

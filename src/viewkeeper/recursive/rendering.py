@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +25,7 @@ from viewkeeper.recursive.model import (
 from viewkeeper.recursive.nodes import column_names, widen
 
 DIALECT = "spark"  # in which the texts are written
+_MARK = re.compile("⟪[^⟪⟫]*⟫")
 
 
 def prepare(system: System, dialect: str = "spark", width: int = 1, prefix: str = "") -> System:
@@ -112,7 +115,7 @@ def bind(
         The prepared system and one of its programs.
     values : mapping, optional
         The changed row for a program of one row, and settings that differ from their defaults. A
-        node of several columns is a tuple.
+        node of several columns is a tuple. A value may be an expression, as `literal` makes them.
     dialect : str
         The dialect that the system was prepared for.
     width : int
@@ -149,11 +152,27 @@ def bind(
         )
 
     def put(text: str) -> str:
-        for mark, value in texts.items():
-            text = text.replace(mark, value)
-        return text
+        return _MARK.sub(lambda found: texts.get(found[0], found[0]), text)
 
     return replace(program, body=_body(program.body, put))
+
+
+def literal(value: Any, kind: str) -> exp.Expr:
+    """A value of one of Spark's types as an expression that gives this value and type.
+
+    Examples
+    --------
+    >>> literal(float("nan"), "double").sql("spark"), literal("it's", "string").sql("spark")
+    ("CAST('nan' AS DOUBLE)", "'it\\\\'s'")
+    """
+    if value is None or isinstance(value, str):
+        plain: exp.Expr = exp.convert(value)
+        return plain if kind == "string" else exp.cast(plain, kind, dialect=DIALECT)
+    if isinstance(value, (bytes, bytearray)):
+        return exp.convert(bytes(value))
+    if isinstance(value, datetime.datetime) and kind == "timestamp":
+        value = value.astimezone(datetime.timezone.utc)  # collected rows are in the local zone
+    return exp.cast(exp.Literal.string(str(value)), kind, dialect=DIALECT)
 
 
 def columns(relation: Relation, width: int, node_types: Sequence[str]) -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.layout import Columns, in_dialect, quoted
-from viewkeeper.recursive.model import NODE, Event
-from viewkeeper.recursive.rendering import bind
+from viewkeeper.recursive.model import NODE, Column, Event
+from viewkeeper.recursive.rendering import bind, literal
 from viewkeeper.recursive.running import Outcome, Runner, TableChange, run
 from viewkeeper.recursive.task import PREFIX, Task
 
@@ -24,15 +24,15 @@ ROWS, CHANGES = "ROWS__", "CHANGES__"  # the rows now, the rows that came and we
 MOST_ROWS = 500  # with more, building anew is cheaper, if the system says how
 
 
-def follow(task: Task, runner: Runner, dialect: str) -> Outcome:
+def follow(task: Task, runner: Runner, dialect: str, *, gives_up: bool = True) -> Outcome:
     """Runs the programs for the rows of CHANGES__; the runner also knows ROWS__ and the tables.
 
     The input is a set: a row counts once however often it is there, and a row with a NULL node
     does not count.
     """
-    one = _RowWise(task, runner, dialect)
+    one = _RowWise(task, runner, dialect, gives_up)
     gone, come = one.changed()
-    if len(gone) + len(come) > MOST_ROWS and "BUILD" in one.system.programs:
+    if gives_up and len(gone) + len(come) > MOST_ROWS and "BUILD" in one.system.programs:
         reason = f"{len(gone) + len(come)} rows changed"
         return replace(build(task, runner, dialect), recompute=reason)
     one.start_before()
@@ -55,8 +55,9 @@ def build(task: Task, runner: Runner, dialect: str) -> Outcome:
 
 
 class _RowWise:
-    def __init__(self, task: Task, runner: Runner, dialect: str) -> None:
+    def __init__(self, task: Task, runner: Runner, dialect: str, gives_up: bool = True) -> None:
         self.task, self.runner, self.dialect = task, runner, dialect
+        self.gives_up = gives_up
         self.system = task.system(dialect)
         self.input = task.input.name
         self.columns: Columns = task.input_columns
@@ -128,19 +129,18 @@ class _RowWise:
             )
         program = self.system.programs[event]
         bound = bind(
-            self.system, program, self.values(program.parameters, row), dialect=self.dialect,
-            width=self.task.width,
+            self.system, program, values_of(self.task, program.parameters, row),
+            dialect=self.dialect, width=self.task.width,
         )  # fmt: skip
-        found = run(bound, self.runner, width=self.task.width)
+        found = run(bound, self.runner, width=self.task.width, gives_up=self.gives_up)
         for change in found.changes:
             self.update(change)
-        values = [exp.convert(v).sql("spark") for v in row]
-        literal = ", ".join(
-            f"CAST({v} AS {kind}) AS {quoted(name)}"
-            for v, (name, kind) in zip(values, self.columns, strict=True)
+        values = ", ".join(
+            f"CAST({v.sql('spark')} AS {kind}) AS {quoted(name)}"
+            for v, (name, kind) in zip(_literals(self.task, row), self.columns, strict=True)
         )
         how = "EXCEPT" if event == "DELETE" else "UNION"
-        self.define(self.input, f"SELECT * FROM {_name(self.input)} {how} SELECT {literal}")
+        self.define(self.input, f"SELECT * FROM {_name(self.input)} {how} SELECT {values}")
         return found
 
     def update(self, change: TableChange) -> None:
@@ -152,20 +152,23 @@ class _RowWise:
             text = f"({text}) UNION (SELECT {cast} FROM {_name(change.inserted)})"
         self.define(change.table, text)
 
-    def values(self, parameters: Sequence[Any], row: tuple[Any, ...]) -> dict[str, Any]:
-        """The row as the program's parameters."""
-        left = list(row)
-        found: dict[str, Any] = {}
-        for parameter in parameters:
-            wide = self.task.width if parameter.type.upper() == NODE else 1
-            part, left = left[:wide], left[wide:]
-            if len(part) < wide:
-                raise ProgramError(
-                    f"a row of {self.input} has {len(row)} values, the program takes more",
-                    hint="Give ON INSERT and ON DELETE the columns of the input.",
-                )
-            found[parameter.name] = part[0] if wide == 1 else tuple(part)
-        return found
+
+def values_of(
+    task: Task, parameters: Sequence[Column], row: tuple[Any, ...]
+) -> dict[str, exp.Expr | tuple[exp.Expr, ...]]:
+    """A row of the input as the parameters of a program, with their types."""
+    left = _literals(task, row)
+    found: dict[str, Any] = {}
+    for parameter in parameters:
+        wide = task.width if parameter.type.upper() == NODE else 1
+        part, left = left[:wide], left[wide:]
+        found[parameter.name] = part[0] if wide == 1 else tuple(part)
+    return found
+
+
+def _literals(task: Task, row: tuple[Any, ...]) -> list[exp.Expr]:
+    """The values of a row, with their types."""
+    return [literal(v, kind) for v, (_, kind) in zip(row, task.input_columns, strict=True)]
 
 
 def _casts(held: Columns) -> str:
@@ -176,4 +179,4 @@ def _name(relation: str) -> str:
     return quoted(PREFIX + relation)
 
 
-__all__ = ["CHANGES", "MOST_ROWS", "ROWS", "build", "follow"]
+__all__ = ["CHANGES", "MOST_ROWS", "ROWS", "build", "follow", "values_of"]

@@ -71,7 +71,7 @@ class _GiveUp(Exception):
         self.reason = reason
 
 
-def run(program: Program, runner: Runner, *, width: int = 1) -> Outcome:
+def run(program: Program, runner: Runner, *, width: int = 1, gives_up: bool = True) -> Outcome:
     """Runs a program: defines its relations one by one, and tells which rows change.
 
     Parameters
@@ -82,6 +82,8 @@ def run(program: Program, runner: Runner, *, width: int = 1) -> Outcome:
         The engine, with the program's inputs and tables.
     width : int
         How many columns tell nodes apart.
+    gives_up : bool
+        Whether the program may say that building anew is cheaper; else it goes on.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def run(program: Program, runner: Runner, *, width: int = 1) -> Outcome:
     CycleError, CheckFailedError
         If the program refuses the change. Nothing was changed.
     """
-    run_ = _Run(runner, width)
+    run_ = _Run(runner, width, gives_up)
     try:
         run_.block(program.body)
     except _GiveUp as e:
@@ -108,9 +110,10 @@ def run(program: Program, runner: Runner, *, width: int = 1) -> Outcome:
 
 
 class _Run:
-    def __init__(self, runner: Runner, width: int) -> None:
+    def __init__(self, runner: Runner, width: int, gives_up: bool) -> None:
         self.runner = runner
         self.width = width
+        self.gives_up = gives_up
         self.outcome = Outcome()
         self.changes: list[Change] = []
         self.defined: set[str] = set()
@@ -132,7 +135,7 @@ class _Run:
                 else:
                     self.block(body)
             case Repeat(relation, body, at_most):
-                most = MOST_ROUNDS if at_most is None else at_most
+                most = at_most if at_most is not None and self.gives_up else MOST_ROUNDS
                 rounds = 0
                 while not self.runner.is_empty(relation):
                     if rounds == most:
@@ -145,7 +148,7 @@ class _Run:
             case Fail():
                 self.check(item)
             case Recompute(relation, comment):
-                if not self.runner.is_empty(relation):
+                if self.gives_up and not self.runner.is_empty(relation):
                     raise _GiveUp(comment)
 
     def define(self, name: str, sql: str, lazy: bool) -> None:
@@ -163,7 +166,7 @@ class _Run:
                 self.skip(item.body)
 
     def too_many(self, loop: Repeat, most: int) -> None:
-        if loop.at_most is None:
+        if loop.at_most is None or not self.gives_up:
             raise RoundsError(
                 f"the loop until {loop.relation} is empty ran {most} times",
                 hint="Check that each round brings it nearer to its end.",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp, parse_one
 
 from viewkeeper.errors import suggestion
 from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.model import (
+    NODE,
     Change,
     Fail,
     Item,
@@ -32,17 +33,50 @@ def validate(system: System) -> None:
         )
     if not system.programs:
         raise ProgramError(f"{system.name} has no program", hint="Write -- ON INSERT or ON BATCH.")
-    names = [relation.name for relation in (*system.inputs, *system.tables)]
+    relations = (*system.inputs, *system.tables)
+    names = [relation.name for relation in relations]
+    _once(names, "the text")
+    for relation in relations:
+        _once([column.name for column in relation.columns], relation.name)
     for name in names:
-        if names.count(name) > 1:
-            raise ProgramError(f"{name} is declared twice", hint="Rename one of them.")
+        _free(name)
+    _once([output.name for output in system.outputs], "the outputs")
     stored = {table.name for table in system.tables}
     for output in system.outputs:
         _names(output.sql, stored, f"the output {output.name}")
         _parameters(output.sql, set(), f"the output {output.name}")
     for program in system.programs.values():
+        _row(system, program)
         allowed = {p.name for p in program.parameters} | set(system.settings)
         _block(system, program, program.body, set(names), allowed, inside_loop=False)
+
+
+def _row(system: System, program: Program) -> None:
+    """The parameters of a program for one row are the first columns of the input."""
+    given = system.inputs[0].columns if system.inputs else ()
+    if program.event in ("BATCH", "BUILD"):
+        given = ()
+    nodes = [p.type.upper() == NODE for p in program.parameters]
+    if nodes != [c.type.upper() == NODE for c in given[: len(nodes)]]:
+        listed = ", ".join(f"{c.name} {c.type}" for c in given) or "none"
+        raise ProgramError(
+            f"ON {program.event} has other parameters than the columns of its row",
+            hint=f"There are: {listed}.",
+        )
+
+
+def _once(names: Sequence[str], where: str) -> None:
+    """No name is there twice; engines do not tell upper case from lower case."""
+    low = [name.lower() for name in names]
+    for name in names:
+        if low.count(name.lower()) > 1:
+            raise ProgramError(f"{name} is declared twice in {where}", hint="Rename one of them.")
+
+
+def _free(name: str) -> None:
+    """Names with __ are those of relations and columns that stand beside a system's own."""
+    if "__" in name:
+        raise ProgramError(f"{name} has two underscores in a row", hint="Use another name.")
 
 
 def _block(
@@ -54,15 +88,21 @@ def _block(
     inside_loop: bool,
 ) -> None:
     """Checks a block; ``known`` grows by what it defines."""
-    fixed = {r.name for r in (*system.inputs, *system.tables)}
+    fixed = {r.name.lower() for r in (*system.inputs, *system.tables)}
+    fixed |= {f"{t.name}_{what}".lower() for t in system.tables for what in ("GONE", "COME")}
     for item in items:
         match item:
             case Step(name, sql):
                 where = f"the step {name} ON {program.event}"
-                if name in fixed:
+                if name.lower() in fixed:
                     raise ProgramError(
-                        f"{where} has the name of a table", hint="Use another name for the step."
+                        f"{where} has the name of a table, or of the rows that leave or enter one",
+                        hint="Use another name for the step.",
                     )
+                _free(name)
+                alike = [k for k in known if k.lower() == name.lower() and k != name]
+                if alike:
+                    raise ProgramError(f"{where} is also called {alike[0]}", hint="Use one name.")
                 if item.lazy and inside_loop:
                     raise ProgramError(
                         f"the view {name} is inside a loop", hint="Make it a STEP: it may change."
@@ -80,9 +120,10 @@ def _block(
                 _table(system, table, sql, where)
                 _names(sql, known, where)
                 _parameters(sql, parameters, where)
-                if item.name in known:
+                if item.name.lower() in {k.lower() for k in known}:
                     raise ProgramError(
-                        f"{where} stands twice", hint="One query may be a UNION of two."
+                        f"{where} stands twice, or a table is called {item.name}",
+                        hint="One query may be a UNION of two.",
                     )
                 known.add(item.name)
             case When(relation, body):

@@ -22,7 +22,7 @@ from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT, repeated
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.sources import Source, find, quoted, version
-from viewkeeper.records import InvalidOptionError, Record
+from viewkeeper.records import InvalidOptionError, Record, named
 from viewkeeper.transactions.manager import Host
 from viewkeeper.transactions.shelf import Shelf
 
@@ -121,7 +121,7 @@ class Subscriptions:
         view = None if kept is None else kept.get("full_name", record.name)
         if kept is None or view == record.name:
             return kept
-        if view in self.host.records():
+        if named(self.host.records(), str(view)) is not None:
             raise InvalidOptionError(
                 f"the name {name!r} is that of a subscription to {kept['view']}",
                 hint="Use another name: each has one place, in the changes of one view.",
@@ -170,9 +170,10 @@ class Subscriptions:
         return one.told - before
 
     def _catch_up(self, one: Subscription) -> None:
-        record = self.host.records().get(one.full_name)
+        record = named(self.host.records(), one.full_name)
         if record is None or not one.active:
             return
+        record = record.seen_as(one.full_name)
         spark = self.host.spark()
         try:
             store = find(spark, record.store)
@@ -213,7 +214,8 @@ class Subscriptions:
                 rows = program_changes.whole(own, store, record.reader, now)
             else:
                 rows = changes.whole(own, store, self.host.compiled(record).store, now)
-            rows = jvm.move_frame(spark, rows.toDF(*(n for n, _ in record.columns)))
+                rows = rows.toDF(*(n for n, _ in record.columns))
+            rows = jvm.move_frame(spark, rows)
         return ViewChange(record.label, now, rows.limit(0), rows, snapshot=True)
 
     def _change(self, record: Record, store: Source, old: int, new: int) -> ViewChange | None:
@@ -225,9 +227,8 @@ class Subscriptions:
             else:
                 shape = self.host.compiled(record).store
                 frame = changes.between(own, store, shape, old, new)
+                frame = frame.toDF(*(n for n, _ in record.columns), WEIGHT)
             frame = jvm.move_frame(spark, frame)
-        names = [n for n, _ in record.columns]
-        frame = frame.toDF(*names, WEIGHT)
         few = frame.limit(_MOST + 1).toArrow()
         if not few.num_rows:
             return None

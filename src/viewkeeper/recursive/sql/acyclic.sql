@@ -4,6 +4,7 @@
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
 -- TABLE TC (Start NODE, End NODE): the pairs that a path connects
 -- SETTING share = 4: how many ways over deleted edges we follow, by the size of TC
+-- SETTING far = 24: how long paths are found edge by edge, when the closure is built
 
 -- OUTPUT pairs
 SELECT t.Start, t.End FROM TC AS t;
@@ -18,14 +19,16 @@ SELECT t.Start, t.End FROM TC AS t
 JOIN (SELECT d.Start AS Node FROM DELETED AS d UNION SELECT d.End AS Node FROM DELETED AS d) AS n
   ON n.Node = t.End;
 
--- STEP DETOUR: a deleted edge, and a node from which there is a path to its end
-SELECT d.Start, d.End, u.Start AS Via FROM DELETED AS d JOIN UPWARD AS u ON u.End = d.End;
+-- STEP OUTWARD: the edges that start where a deleted one starts
+SELECT DISTINCT k.Start, k.End FROM KEPT AS k
+JOIN (SELECT DISTINCT d.Start FROM DELETED AS d) AS n ON n.Start = k.Start
+UNION ALL
+SELECT d.Start, d.End FROM DELETED AS d;
 
--- STEP REDUNDANT: deleted edges beside which there was another way; in an acyclic graph all of them
--- can go at once
-SELECT DISTINCT d.Start, d.End FROM DETOUR AS d JOIN KEPT AS k ON k.Start = d.Start AND k.End = d.Via
-UNION
-SELECT d.Start, d.End FROM DETOUR AS d JOIN DELETED AS k ON k.Start = d.Start AND k.End = d.Via;
+-- STEP REDUNDANT: deleted edges beside which there was another way, an edge and then a path; in an
+-- acyclic graph all of them can go at once
+SELECT DISTINCT d.Start, d.End FROM OUTWARD AS o JOIN UPWARD AS u ON u.Start = o.End
+JOIN DELETED AS d ON d.Start = o.Start AND d.End = u.End;
 
 -- STEP CUT: the others
 SELECT d.Start, d.End, 1 AS Weight FROM DELETED AS d

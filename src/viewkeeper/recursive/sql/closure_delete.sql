@@ -32,9 +32,15 @@ JOIN AFTER AS y ON y.Start = c.End;
 
 -- All other pairs of TC are trusty: none of their paths is lost.
 
--- STEP ARRIVING: kept edges into the end of a suspect pair
+-- STEP WITHIN: the starts of suspect pairs, and the nodes that they reached
+SELECT t.End AS Node FROM TC AS t JOIN (SELECT DISTINCT s.Start FROM SUSPECT AS s) AS x ON x.Start = t.Start
+UNION
+SELECT s.Start AS Node FROM SUSPECT AS s;
+
+-- STEP ARRIVING: kept edges from there into the end of a suspect pair
 SELECT DISTINCT k.Start AS Via, k.End FROM KEPT AS k
-JOIN (SELECT DISTINCT s.End FROM SUSPECT AS s) AS e ON e.End = k.End;
+JOIN (SELECT DISTINCT s.End FROM SUSPECT AS s) AS e ON e.End = k.End
+JOIN WITHIN AS w ON w.Node = k.Start;
 
 -- STEP CANDIDATE: a suspect pair, and a kept edge that might be the last one of a path
 SELECT s.Start, a.Via, s.End FROM SUSPECT AS s JOIN ARRIVING AS a ON a.End = s.End

@@ -5,6 +5,7 @@
 -- TABLE TC (Start NODE, End NODE): the pairs that a path connects
 -- SETTING share = 4: how many ways over deleted edges we follow, by the size of TC
 -- SETTING walk = 20: how far we search for another way beside a deleted edge
+-- SETTING far = 24: how long paths are found edge by edge, when the closure is built
 
 -- OUTPUT pairs
 SELECT t.Start, t.End FROM TC AS t;

@@ -5,6 +5,7 @@
 -- INPUT CHANGES (Start NODE, End NODE, Weight BIGINT): the rows that came (+1) and went (-1)
 -- TABLE COMPONENT (Node NODE, Comp BIGINT): each node's component, by a number of ours
 -- TABLE COMPONENTS (Comp BIGINT, Smallest NODE, Nodes BIGINT): its name for readers, and its size
+-- SETTING few = 1000: as many neighbours both sides of a search look at in a round
 
 -- OUTPUT pairs: two nodes that are connected, in both directions
 SELECT x.Node AS Start, y.Node AS End

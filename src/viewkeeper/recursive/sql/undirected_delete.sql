@@ -46,57 +46,74 @@ SELECT p.Start AS Node, p.End AS Least FROM PAIR AS p WHERE 1 = 0;
 -- REPEAT UNTIL EMPTY(PAIR)
 
 -- STEP FRONTIER: the nodes that each side came to last
-SELECT p.Pair, 1 AS Side, p.Start AS Node, 0 AS Round FROM PAIR AS p
+SELECT p.Pair, 1 AS Side, p.Start AS Node FROM PAIR AS p
 UNION ALL
-SELECT p.Pair, 2 AS Side, p.End AS Node, 0 AS Round FROM PAIR AS p;
+SELECT p.Pair, 2 AS Side, p.End AS Node FROM PAIR AS p;
 
 -- STEP REACHED: all of them
-SELECT f.Pair, f.Side, f.Node, f.Round FROM FRONTIER AS f;
+SELECT f.Pair, f.Side, f.Node FROM FRONTIER AS f;
 
 -- REPEAT UNTIL EMPTY(FRONTIER) AT MOST 60: the ends of deleted edges are far from each other
 
--- STEP TOUCH: their neighbours
-SELECT DISTINCT f.Pair, f.Side, a.End AS Node, f.Round + 1 AS Round FROM FRONTIER AS f
-JOIN ALONG AS a ON a.Start = f.Node
-WHERE NOT EXISTS (
-    SELECT 1 FROM REACHED AS r WHERE r.Pair = f.Pair AND r.Side = f.Side AND r.Node = a.End
-  );
+-- STEP AROUND: their neighbours
+SELECT a.Start, a.End FROM ALONG AS a
+JOIN (SELECT DISTINCT f.Node FROM FRONTIER AS f) AS n ON n.Node = a.Start;
+
+-- STEP GOING: the sides that go on: those with few neighbours, and of two with many the one with less
+SELECT q.Pair, q.Side
+FROM (
+    SELECT w.Pair, w.Side, w.Width,
+        ROW_NUMBER() OVER (PARTITION BY w.Pair ORDER BY w.Width, w.Side) AS Place
+    FROM (
+        SELECT f.Pair, f.Side, SUM(COALESCE(c.Width, 0)) AS Width FROM FRONTIER AS f
+        LEFT JOIN (SELECT a.Start AS Node, COUNT(*) AS Width FROM AROUND AS a GROUP BY a.Start) AS c
+          ON c.Node = f.Node
+        GROUP BY f.Pair, f.Side
+      ) AS w
+  ) AS q
+WHERE q.Place = 1 OR q.Width <= :few;
+
+-- STEP TOUCH: the neighbours that they had not come to; NULL if a side has come to its end
+SELECT DISTINCT g.Pair, g.Side, n.Node FROM GOING AS g
+LEFT JOIN (
+    SELECT f.Pair, f.Side, a.End AS Node FROM FRONTIER AS f JOIN AROUND AS a ON a.Start = f.Node
+    WHERE NOT EXISTS (
+        SELECT 1 FROM REACHED AS r WHERE r.Pair = f.Pair AND r.Side = f.Side AND r.Node = a.End
+      )
+  ) AS n ON n.Pair = g.Pair AND n.Side = g.Side;
 
 -- STEP REACHED
-SELECT r.Pair, r.Side, r.Node, r.Round FROM REACHED AS r
+SELECT r.Pair, r.Side, r.Node FROM REACHED AS r
 UNION ALL
-SELECT t.Pair, t.Side, t.Node, t.Round FROM TOUCH AS t;
+SELECT t.Pair, t.Side, t.Node FROM TOUCH AS t;
 
--- STEP FRONTIER: go on if the sides have not met, and none of them has come to its end
-SELECT t.Pair, t.Side, t.Node, t.Round FROM TOUCH AS t
-JOIN (SELECT u.Pair FROM TOUCH AS u GROUP BY u.Pair HAVING MIN(u.Side) <> MAX(u.Side)) AS b
-  ON b.Pair = t.Pair
-WHERE NOT EXISTS (
+-- STEP FRONTIER: if the sides have not met, and none of them has come to its end
+SELECT q.Pair, q.Side, q.Node
+FROM (
+    SELECT t.Pair, t.Side, t.Node FROM TOUCH AS t
+    UNION ALL
+    SELECT f.Pair, f.Side, f.Node FROM FRONTIER AS f
+    WHERE NOT EXISTS (SELECT 1 FROM GOING AS g WHERE g.Pair = f.Pair AND g.Side = f.Side)
+  ) AS q
+WHERE NOT EXISTS (SELECT 1 FROM TOUCH AS t WHERE t.Pair = q.Pair AND t.Node IS NULL)
+  AND NOT EXISTS (
     SELECT 1 FROM TOUCH AS x JOIN REACHED AS y
       ON y.Pair = x.Pair AND y.Node = x.Node AND y.Side <> x.Side
-    WHERE x.Pair = t.Pair
+    WHERE x.Pair = q.Pair
   );
 
 -- END
 
 -- STEP FINISHED: sides that came to their end without meeting the other; they are all of their part
-SELECT s.Pair, s.Side, s.Least
-FROM (
-    SELECT r.Pair, r.Side, MIN(r.Node) AS Least, MAX(r.Round) AS Round FROM REACHED AS r
-    GROUP BY r.Pair, r.Side
-  ) AS s
-JOIN (
-    SELECT q.Pair, MIN(q.Round) AS Round
-    FROM (
-        SELECT r.Pair, r.Side, MAX(r.Round) AS Round FROM REACHED AS r GROUP BY r.Pair, r.Side
-      ) AS q
-    GROUP BY q.Pair
-  ) AS m ON m.Pair = s.Pair AND m.Round = s.Round
-WHERE NOT EXISTS (
+SELECT r.Pair, r.Side, MIN(r.Node) AS Least FROM REACHED AS r
+JOIN (SELECT e.Pair, e.Side FROM REACHED AS e WHERE e.Node IS NULL) AS s
+  ON s.Pair = r.Pair AND s.Side = r.Side
+WHERE r.Node IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM REACHED AS x JOIN REACHED AS y
       ON y.Pair = x.Pair AND y.Node = x.Node AND y.Side <> x.Side
-    WHERE x.Pair = s.Pair
-  );
+    WHERE x.Pair = r.Pair
+  )
+GROUP BY r.Pair, r.Side;
 
 -- STEP ASKED
 SELECT a.Start, a.End FROM ASKED AS a UNION SELECT p.Start, p.End FROM PAIR AS p;
@@ -109,7 +126,8 @@ SELECT p.Start, p.End, p.Pair FROM PAIR AS p WHERE 1 = 0;
 -- STEP PART
 SELECT p.Node, p.Least FROM PART AS p
 UNION
-SELECT r.Node, f.Least FROM REACHED AS r JOIN FINISHED AS f ON f.Pair = r.Pair AND f.Side = r.Side;
+SELECT r.Node, f.Least FROM REACHED AS r JOIN FINISHED AS f ON f.Pair = r.Pair AND f.Side = r.Side
+WHERE r.Node IS NOT NULL;
 
 -- STEP LINE: pairs asked for, with the parts that their ends are in
 SELECT a.Start, a.End, h.Comp, p.Least AS LeastS, q.Least AS LeastE FROM ASKED AS a

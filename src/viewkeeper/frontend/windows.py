@@ -4,10 +4,10 @@ A refresh computes partitions again, and must find what it found before. Where t
 with equal sort keys matters, further columns decide it. Sums of floating point numbers depend on it
 in their last digits:
 
-    over all rows      the values are taken in their own order
+    over all rows      their values are taken in their own order
     ROWS               rows with equal sort keys come in the order of all columns
     RANGE up to now    the same; peers then have the value of the last of them
-    other RANGE        the values are collected, sorted and added
+    other RANGE        values to be added are collected and sorted; else there is no order
 """
 
 from __future__ import annotations
@@ -119,12 +119,13 @@ class _Function:
 
     @property
     def is_running(self) -> bool:
-        """Is it such a sum, up to the present row and its peers?"""
-        return self.is_rough and self.frame == _SO_FAR
+        """Is it about the order of rows, up to the present one and its peers?"""
+        by_order = self.is_rough or (self._by_order() and self._of_rows() == self.frame)
+        return by_order and self.frame == _SO_FAR
 
     def running(self, at: int) -> tuple[Opaque, Opaque, Opaque]:
-        """The sum row by row, the number of the row, and the sum at the last of the peers; the
-        first two stand at ``at`` and after it."""
+        """The value row by row, the number of the row, and the value at the last of the peers;
+        the first two stand at ``at`` and after it."""
         order = [*self.order, *(t for t in self.ties() if t not in self.order)]
         rows = self._over(self._call(), order, self.frame.replace("RANGE", "ROWS"))
         place = self._over(splice(["row_number()"]), order, "")

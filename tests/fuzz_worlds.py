@@ -9,8 +9,10 @@ from typing import Any
 
 from scenario import Bag, ScenarioError, table_statement
 from scenario_run import check_types
+from spark_corners import Corners
 from spark_oracle import check_rows, recomputed, visible
-from spark_queries import Generator
+from viewkeeper.errors import ViewKeeperError
+from viewkeeper.records import NotIncrementalError
 
 DRIVER = "spark.viewkeeper.driver"  # whether small queries may be run without Spark
 SCANS = "spark.viewkeeper.scans"  # how many tables a query of Spark's reads before it is divided
@@ -66,11 +68,12 @@ class _World:
 
         self.spark, self.seed, self.tally = spark, seed, tally
         self.keeper = Keeper(spark, schema=f"fuzz{seed}_vk")
-        self.g = Generator(seed)
+        self.g = Corners(seed)
         self.done: list[str] = []  # the statements so far, to repeat them by hand
         self.queries: dict[str, str] = {}
         self.rows: dict[str, Bag] = {}
         self.broken: set[str] = set()
+        self.immediate: set[str] = set()  # views that change with each transaction
 
     def sql(self, text: str) -> None:
         self.done.append(text)
@@ -87,8 +90,13 @@ class _World:
         for i in range(views):
             self.create(f"v{i}", depth)
         for n in range(rounds):
-            for _ in range(self.g.random.randint(1, 4)):
-                self.sql(self.g.change(self.g.random.choice(tables)))
+            changes = [self.g.change(self.g.random.choice(tables)) for _ in range(4)]
+            changes = changes[: self.g.random.randint(1, 4)]
+            if self.immediate and n % 2:
+                self.commit(changes)
+            else:
+                for change in changes:
+                    self.sql(change)
             self.spark.conf.set(DRIVER, "false" if n % 3 == 1 else "true")
             self.spark.conf.set(SCANS, "60" if self.seed % 2 else "3")
             self.refresh()
@@ -104,7 +112,7 @@ class _World:
             del self.g.sources[known:]
             return
         try:
-            self.keeper.create_view(name, query)
+            self.make(name, query)
             check_types(self.spark, name, query, f"seed {self.seed}, created")
             self.rows[name] = visible(self.keeper, [name])[name][0]
             check_rows(name, self.rows[name], rows, f"seed {self.seed}, created")
@@ -112,6 +120,44 @@ class _World:
         except Exception as e:
             del self.g.sources[known:]
             self.tally.fail(self.told(name, query, e))
+
+    def make(self, name: str, query: str) -> None:
+        """The view, immediate if it may be and reads nothing that is not."""
+        others = set(self.queries) - self.immediate
+        if self.g.random.random() < 0.3 and not any(f" {other} " in query for other in others):
+            try:
+                self.keeper.create_view(name, query, maintain="immediate")
+                self.immediate.add(name)
+                return
+            except NotIncrementalError:
+                pass
+        self.keeper.create_view(name, query)
+
+    def commit(self, changes: list[str]) -> None:
+        """The changes as one transaction, as far as transactions take them."""
+        self.done.append("BEGIN")
+        try:
+            with self.keeper.transaction() as t:
+                for change in changes:
+                    try:
+                        t.sql(change)
+                        self.done.append(change)
+                    except ViewKeeperError as e:
+                        self.done.append(f"-- no statement of a transaction: {e.code}: {change}")
+        except Exception as e:
+            self.tally.fail(self.told("transaction", "", e))
+            return
+        self.done.append("COMMIT")
+        for name in sorted(self.immediate - self.broken):
+            query = self.queries[name]
+            try:
+                want = recomputed(self.spark, self.tables, self.queries)[name][0]
+                self.rows[name] = visible(self.keeper, [name])[name][0]
+                check_rows(name, self.rows[name], want, f"seed {self.seed}, committed")
+                self.tally.passed += 1
+            except Exception as e:
+                self.broken.add(name)
+                self.tally.fail(self.told(name, query, e))
 
     def refresh(self) -> None:
         self.want = recomputed(self.spark, self.tables, self.queries)

@@ -38,13 +38,17 @@ class Generator(Values):
         """A random query; at depth 0 a table."""
         if depth <= 0:
             return self.scan()
-        kinds: list[tuple[Callable[[int], Relation], int]] = [
+        kinds = self.kinds()
+        make = self.random.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
+        return make(depth - 1 if self.random.random() < 0.8 else 0)
+
+    def kinds(self) -> list[tuple[Callable[[int], Relation], int]]:
+        """What a query may be, and how often it is."""
+        return [
             (self.select, 4), (self.join, 6), (self.subquery, 4), (self.sets, 3), (self.group, 6),
             (self.window, 3), (self.top, 1), (self.explode, 1), (self.distinct, 1), (self.cte, 1),
             (self.grouping_sets, 1), (self.scalar, 2),
         ]  # fmt: skip
-        make = self.random.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
-        return make(depth - 1 if self.random.random() < 0.8 else 0)
 
     def scan(self) -> Relation:
         t, a = self.random.choice(self.sources), self.alias()
@@ -188,6 +192,7 @@ class Generator(Values):
             made = [(f"min({x})", c.type), (f"max({x})", c.type)] * 2
             made += [(f"count({x})", "BIGINT"), (f"count(DISTINCT {x})", "BIGINT")]
             made += [(f"max_by({x}, struct({x}))", c.type)]
+            made += [(f"count(DISTINCT {x}, {a}.{r.choice(s.exact).name})", "BIGINT")]
             if c.type == "BOOLEAN":
                 made += [(f"bool_and({x})", "BOOLEAN"), (f"count_if({x})", "BIGINT")]
             if c.type == "INT":

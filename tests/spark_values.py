@@ -8,9 +8,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-TYPES = ("INT", "STRING", "DOUBLE", "DECIMAL(6,2)", "DATE", "BOOLEAN", "BIGINT")
 NUMBERS = ("INT", "BIGINT", "DOUBLE", "DECIMAL(6,2)")
 ARRAY = "ARRAY<INT>"
+STRUCT = "STRUCT<x: INT, y: STRING>"
+TYPES = (*NUMBERS, "STRING", "DATE", "BOOLEAN", "TIMESTAMP", "BINARY", ARRAY, STRUCT)
+_OFTEN = (6, 6, 6, 6, 6, 6, 6, 2, 2, 3, 3)  # of the types
 ROUGH = "ROUGH"  # a double whose last digits depend on the order of addition
 
 
@@ -33,7 +35,7 @@ class Relation:
     @property
     def exact(self) -> list[Column]:
         """The columns that can be compared."""
-        return [c for c in self.columns if c.type not in (ROUGH, ARRAY)]
+        return [c for c in self.columns if c.type != ROUGH]
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Values:
         made = []
         for i in range(r.randint(2, 3)):
             types = ["INT", r.choice(("INT", "STRING"))]
-            types += r.choices(TYPES, k=r.randint(0, 2))
+            types += r.choices(TYPES, _OFTEN, k=r.randint(0, 2))
             columns = tuple(Column(f"k{j}", t) for j, t in enumerate(types))
             options = r.choice(
                 ("", "", "", " feed off", " deletion vectors", " feed off deletion vectors")
@@ -89,7 +91,17 @@ class Values:
             case "STRING":
                 return r.choice(("'a'", "'b'", "'ab'", "''", "'c d'"))
             case "DOUBLE":
-                return f"{r.randint(-4, 8) / 4}D"
+                return r.choice((f"{r.randint(-4, 8) / 4}D",) * 9 + ("double('NaN')",))
+            case "TIMESTAMP":
+                return f"TIMESTAMP '2024-01-01 0{r.randint(0, 3)}:30:00'"
+            case "BINARY":
+                return r.choice(("X''", "X'00'", "X'61FF'"))
+            case _ if type_ == ARRAY:
+                return r.choice(
+                    ("array()", "array(1)", "array(2, 1)", "array(1, CAST(NULL AS INT))")
+                )
+            case _ if type_ == STRUCT:
+                return f"named_struct('x', {self.literal('INT')}, 'y', {self.literal('STRING')})"
             case "DATE":
                 return f"DATE '2024-01-0{r.randint(1, 4)}'"
             case "BOOLEAN":
@@ -169,15 +181,41 @@ class Values:
                 made += [f"concat({x}, {y})", f"upper({x})", f"substring({x}, 1, 1)"]
             if type_ == "DOUBLE":
                 made.append(f"CAST({x} AS DOUBLE) / 2")
+            made += self.nested(columns, type_, q, x, y)
             return r.choice(made)
         return self.literal(type_)
+
+    def nested(self, columns: tuple[Column, ...], type_: str, q: str, x: str, y: str) -> list[str]:
+        """Values of a type that have to do with arrays, structs and times; x and y are of it."""
+        of = {c.type: f"{q}{c.name}" for c in columns}
+        made = []
+        if type_ == "INT" and ARRAY in of:
+            made += [f"size({of[ARRAY]})", f"get({of[ARRAY]}, 0)"]
+        if type_ == "INT" and "TIMESTAMP" in of:
+            made.append(f"hour({of['TIMESTAMP']})")
+        if type_ in ("INT", "STRING") and STRUCT in of:
+            made.append(f"{of[STRUCT]}.{'x' if type_ == 'INT' else 'y'}")
+        if type_ == "DATE" and "TIMESTAMP" in of:
+            made.append(f"CAST({of['TIMESTAMP']} AS DATE)")
+        if type_ == "TIMESTAMP":
+            made += [f"date_trunc('DAY', {x})", f"({x} + INTERVAL '1' HOUR)"]
+        if type_ == "BINARY":
+            made.append(f"CAST({self.value(columns, 'STRING', q, 0)} AS BINARY)")
+        if type_ == ARRAY:
+            some = self.value(columns, "INT", q, 0)
+            made += [f"array({some})", f"transform({x}, e -> e + 1)", f"sort_array({x})"]
+            made += [f"filter({x}, e -> e > 1)", f"array_union({x}, {y})", f"concat({x}, {y})"]
+        if type_ == STRUCT:
+            some = self.value(columns, "INT", q, 0)
+            made.append(f"named_struct('x', {some}, 'y', {self.value(columns, 'STRING', q, 0)})")
+        return made
 
     def predicate(self, columns: tuple[Column, ...], q: str, depth: int = 1) -> str:
         r = self.random
         if depth and r.random() < 0.25:
             a, b = (self.predicate(columns, q, 0) for _ in range(2))
             return r.choice((f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})"))
-        exact = [c for c in columns if c.type not in (ROUGH, ARRAY)]
+        exact = [c for c in columns if c.type != ROUGH]
         if not exact:
             return "true"
         c = r.choice(exact)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fuzz_worlds import Tally, run_world
-from spark_queries import Generator
+from spark_corners import Corners
 
 
 @pytest.mark.parametrize("seed", [11, 12])
@@ -23,7 +23,7 @@ def test_generator_is_repeatable() -> None:
     """The same seed gives the same world."""
 
     def world(seed: int) -> list[str]:
-        g = Generator(seed)
+        g = Corners(seed)
         tables = g.tables()
         return [g.view("v") for _ in range(5)] + [g.change(t) for t in tables]
 

@@ -24,6 +24,7 @@ from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.pushdown import push_down
+from viewkeeper.plan.rough import in_order, unordered_part
 from viewkeeper.plan.shapes import Store, bag_store, store_of
 from viewkeeper.plan.stable import unstable_part
 from viewkeeper.plan.steps import OWN_NAMES, store_leaf
@@ -125,7 +126,11 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     if not isinstance(store, BagStore) and not _can_hold(spark, definition, store):
         store = bag_store(narrow)
     root = store.group if isinstance(store, GroupStore) else None
-    blocked = blocked or definition.unstable or unstable_part(narrow, root) or _taken(narrow)
+    unstable = unstable_part(narrow, root) or unordered_part(narrow, root)
+    blocked = blocked or definition.unstable or unstable or _taken(narrow)
+    ordered = in_order(narrow, root)
+    if ordered is not narrow:
+        store = bag_store(ordered) if isinstance(store, BagStore) else store_of(ordered)
     return Compiled(definition, store, blocked, incomparable)
 
 

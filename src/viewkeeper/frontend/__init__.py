@@ -2,8 +2,8 @@
 
 Reading order: ``reader`` (the door), ``definition`` (what comes out), ``jvm`` (the way into
 Catalyst), ``plans`` (one case per operator) with ``leaves``, ``groups``, ``subqueries`` and
-``frames``, then ``expressions``, ``engine_text``, ``functions`` and ``text``. ``volatile`` is
-apart.
+``frames``, then ``expressions``, ``engine_text``, ``functions``, ``windows`` and ``text``.
+``volatile`` is apart.
 """
 
 from viewkeeper.frontend.definition import (

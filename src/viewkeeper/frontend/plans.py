@@ -30,11 +30,11 @@ from viewkeeper.frontend import leaves
 from viewkeeper.frontend.definition import SourceRef
 from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
-from viewkeeper.frontend.functions import window_function
 from viewkeeper.frontend.groups import group
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option, orderable
 from viewkeeper.frontend.subqueries import attach, partnered, single
 from viewkeeper.frontend.text import joined, splice
+from viewkeeper.frontend.windows import windows
 
 RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
 _TRANSPARENT = (
@@ -128,7 +128,7 @@ class Plans:
             case "Expand":
                 return self._expand(plan)
             case "Window":
-                return self._window(plan)
+                return windows(self, plan)
             case "Generate":
                 return self._generate(plan)
             case "LocalRelation":
@@ -190,7 +190,7 @@ class Plans:
             return Frame(Distinct(self.exactly(child)), ids)
         frame = Frame(self.exactly(child), ids)
         by = tuple(i for i, number in enumerate(ids) if number in keys)
-        order = self._ties(frame, others, (), "dropDuplicates")
+        order = self.ties(frame, others, (), "dropDuplicates")
         self.notes.append(f"dropDuplicates keeps {_BY_COLUMNS}.")
         partition: list[str | Scalar] = (
             ["PARTITION BY ", *joined([Col(i) for i in by])] if by else []
@@ -220,35 +220,6 @@ class Plans:
             Project(frame.query, scalars.of(items(row)), names) for row in items(plan.rows())
         ]
         return self._same(plan, sides, Plus)
-
-    def _window(self, plan: Any) -> Frame:
-        """ω; a partition by an expression is a column first."""
-        frame = self(children(plan)[0])
-        scalars = self.scalars(frame)
-        keys: list[int] = []
-        extra: list[Scalar] = []
-        for e in scalars.of(items(plan.partitionSpec())):
-            if isinstance(e, Col):
-                keys.append(e.index)
-            else:
-                keys.append(frame.query.arity + len(extra))
-                extra.append(e)
-        if extra:
-            kept: list[Scalar] = [Col(i) for i in range(frame.query.arity)]
-            names = [*frame.query.columns, *(f"_key{i}" for i in range(len(extra)))]
-            frame = Frame(project(frame.query, kept + extra, names), frame.ids + (-1,) * len(extra))
-        listed = items(plan.windowExpressions())
-
-        def ties() -> tuple[Opaque, ...]:
-            return self._ties(frame, items(children(plan)[0].output()), (), "A window function")
-
-        functions = tuple(
-            window_function(scalars, children(e)[0], self.notes, self.unstable, ties)
-            for e in listed
-        )
-        names = [str(e.name()) for e in listed]
-        query = Window(frame.query, tuple(keys), functions, tuple(names))
-        return Frame(query, frame.ids + tuple(expr_id(e) for e in listed))
 
     def _generate(self, plan: Any) -> Frame:
         frame = self(children(plan)[0])
@@ -289,10 +260,10 @@ class Plans:
         else:
             inner, frame = plan, self(plan)
             self.notes.append(f"Without ORDER BY LIMIT keeps {_BY_COLUMNS}.")
-        order += self._ties(frame, items(inner.output()), order, "LIMIT")
+        order += self.ties(frame, items(inner.output()), order, "LIMIT")
         return Frame(Top(frame.query, order, limit, offset), frame.ids)
 
-    def _ties(
+    def ties(
         self, frame: Frame, columns: list[Any], order: Sequence[Scalar], what: str
     ) -> tuple[Opaque, ...]:
         """The columns by which rows with equal sort keys are told apart, so that computing again

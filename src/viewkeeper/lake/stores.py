@@ -212,12 +212,22 @@ def _seen(spark: SparkSession, source: Source, stamp: Stamp) -> int | None:
     return lanes.version_of(spark, source, stamp)
 
 
+_BINARY = '"string collate UTF8_BINARY"'
+
+
 def _plain(frame: DataFrame) -> DataFrame:
     """The frame without what belongs to its sources' columns alone: the limits of CHAR and VARCHAR,
-    which may change, and defaults, which no store has."""
-    if not any(f.metadata for f in frame.schema.fields):
+    which may change, defaults, which no store has, and a COLLATE UTF8_BINARY, which is none."""
+    collated = _BINARY in str(frame._jdf.schema().json())
+    if not collated and not any(f.metadata for f in frame.schema.fields):
         return frame
-    return frame.select([F.col(quoted(n)).alias(n, metadata={}) for n in frame.columns])
+    columns = []
+    for field in frame.schema.fields:
+        column = F.col(quoted(field.name))
+        if collated and "string" in field.dataType.simpleString():
+            column = column.cast(field.dataType)
+        columns.append(column.alias(field.name, metadata={}))
+    return frame.select(columns)
 
 
 def _is_path(text: str) -> bool:

@@ -15,7 +15,8 @@ from viewkeeper.algebra.walk import postorder
 
 _LOOSE = re.compile(
     r"(first|first_value|last|last_value|any_value|collect_list|array_agg|collect_set|mode"
-    r"|max_by|min_by|listagg|string_agg|approx_percentile|percentile_approx)\("
+    r"|max_by|min_by|listagg|string_agg|approx_percentile|percentile_approx|histogram_numeric"
+    r"|approx_top_k\w*|(hll|theta|kll|tuple)_\w*agg\w*)\("
 )
 _SORTED = ("sort_array(", "array_sort(")
 

@@ -29,7 +29,8 @@ OTHER = "SELECT c, max(x) AS m FROM t GROUP BY c"
 QUICK = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"
+    " -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
 }

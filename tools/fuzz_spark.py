@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fuzz_worlds import Tally, run_world
 
-_SHORT = "-XX:TieredStopAtLevel=1"  # many small queries: compile quickly rather than well
+# many small queries: compile quickly rather than well, and keep what was compiled
+_SHORT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
 def session(home: str) -> Any:

@@ -39,7 +39,7 @@ MEANING = {
 NAMES = {"GroupBy": "GROUP BY", "Distinct": "DISTINCT", "Window": "window", "Top": "LIMIT"}
 NAMES |= {"Monus": "EXCEPT", "Min": "INTERSECT", "Max": "UNION"}
 SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
 }

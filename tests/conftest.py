@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-# short runs on few cores: one thread for garbage, and code compiled quickly rather than well. Such a
-# JVM has 48 MB for compiled code unless told otherwise, and then throws away what it needs again.
+# short runs on few cores: one thread for garbage, and code compiled quickly rather than well. Such
+# a JVM has 48 MB for compiled code unless told otherwise, and then throws away what it needs again.
 QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from delta.tables import DeltaTable as SparkDeltaTable
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StructField, StructType
@@ -34,6 +35,8 @@ _NATIVE_KEYS = {
 }  # fmt: skip
 _FLOATS = {"float", "double"}
 _NOT_NATIVE: set[str] = set()  # locations of tables that deltalake refused to write
+# What Delta's MERGE raises, for some rows that it is to leave alone.
+_NO_CLAUSE = "did not match any merge clause"
 _FOREIGN = ("variant", "interval", "collate", "geometry", "geography", "time(")
 
 
@@ -313,7 +316,13 @@ def merge(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> in
         merging = target.merge(jvm.move_frame(own, rows).alias("s"), " AND ".join(same))
         merging = merging.whenMatchedDelete(f"s.{OP} = 'D'")
         merging = merging.whenMatchedUpdate(f"s.{OP} = 'U'", every)
-        merging.whenNotMatchedInsert(f"s.{OP} <> 'D'", every).execute()
+        merging = merging.whenNotMatchedInsert(f"s.{OP} <> 'D'", every)
+        try:
+            merging.execute()
+        except SparkRuntimeException as error:
+            if _NO_CLAUSE not in str(error):
+                raise
+            return overwrite(spark, source, patch, stamp)  # nothing was written
     if last_transaction(spark, source, stamp.app_id) < stamp.txn:
         return touch(spark, source, patch, stamp)  # nothing to do: Delta made no commit
     return version_of(spark, source, stamp)

@@ -1,8 +1,7 @@
 """Delta tables put into a session's own catalog, without a look at their logs.
 
-``CREATE TABLE … LOCATION`` reads the log of each table and runs jobs for it, which would make
-connecting to a lake of a hundred tables a matter of a minute. What the catalog then holds of a
-Delta table is no more than its name and its folder.
+``CREATE TABLE … LOCATION`` reads the log of each table and runs jobs for it, at each connect. What
+the catalog then holds of a Delta table is no more than its name and its folder.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from deltalake.exceptions import CommitFailedError
 
 from viewkeeper.lake import compaction, history, log, lookup, stores
 from viewkeeper.lake.errors import ConflictError
-from viewkeeper.lake.lanes import Stamp
 from viewkeeper.lake.sources import Source
+from viewkeeper.lake.stamps import Stamp
 
 LEVEL = compaction.LEVELS[0]
 

@@ -74,6 +74,8 @@ LAYERS = [
     "looking",
     "answers",
     "transactions",
+    "keeper_core",
+    "keeper_guarding",
     "keeper",
     ".",
     "cli_output",
@@ -84,6 +86,8 @@ LAYERS = [
     "demo",
     "cli_status",
     "cli_active",
+    "cli_commands",
+    "cli_arguments",
     "cli",
 ]
 

@@ -67,9 +67,9 @@ def test_each_error_of_the_keeper_is_in_the_guide() -> None:
 
 
 def test_each_command_is_in_the_guide() -> None:
-    from viewkeeper.cli import _parser
+    from viewkeeper.cli_arguments import parser
 
-    (commands,) = (a for a in _parser()._actions if a.dest == "command")
+    (commands,) = (a for a in parser()._actions if a.dest == "command")
     assert commands.choices is not None
     for name in commands.choices:
         assert re.search(rf"^\| `{name}\b", GUIDE, re.M), name

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from viewkeeper.advice import Advice
 from viewkeeper.algebra.nodes import Table
 from viewkeeper.compiled import Compiled
-from viewkeeper.engine.refresh import source_names
+from viewkeeper.engine.situation import source_names
 from viewkeeper.engine.sizes import row_count
 from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.intermediates import stored_parts

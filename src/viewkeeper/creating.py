@@ -20,8 +20,9 @@ from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import reads
 from viewkeeper.engine import programs
 from viewkeeper.engine.failures import computing
-from viewkeeper.engine.refresh import build_frame, learn_build, source_names
+from viewkeeper.engine.refresh import build_frame
 from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.situation import learn_build, source_names
 from viewkeeper.engine.vector import Vector
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.graph import check_cycle, downstream

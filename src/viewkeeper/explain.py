@@ -36,7 +36,8 @@ from viewkeeper.algebra.notation import write
 from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import postorder
 from viewkeeper.compiled import Compiled
-from viewkeeper.engine.refresh import decide, look
+from viewkeeper.engine.refresh import decide
+from viewkeeper.engine.situation import look
 from viewkeeper.engine.vector import Vector
 from viewkeeper.plan.finish import storable
 from viewkeeper.plan.groups import GroupStore

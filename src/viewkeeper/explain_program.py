@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine import programs
-from viewkeeper.engine.refresh import look
+from viewkeeper.engine.situation import look
 from viewkeeper.engine.vector import Vector
 from viewkeeper.explain import Explanation, Operator
 from viewkeeper.records import Record

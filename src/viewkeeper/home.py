@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import compaction, history, lanes, stores
+from viewkeeper.lake import compaction, history, stamps, stores
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
@@ -136,7 +136,7 @@ class Home:
         source = self.table("views", _VIEWS)
         rows = pa.table({"name": [name], "record": [text], OP: [op]})
         for attempt in range(_TRIES):
-            number = lanes.last_transaction(self.spark, source, _REGISTRY) + 1
+            number = stamps.last_transaction(self.spark, source, _REGISTRY) + 1
             there = self.records().get(name)
             if after is not _ANY and after != (there.id if there else None):
                 raise ConflictError(
@@ -166,7 +166,7 @@ class Home:
         """Whether the change of this number is ours, not that of a process that came first."""
         for one in history.backwards(self.spark, source, version(self.spark, source)):
             if one.transaction(_REGISTRY) <= number:
-                return (lanes.read_stamp(one.user_metadata) or {}).get("by") == by
+                return (stamps.read_stamp(one.user_metadata) or {}).get("by") == by
         return False
 
     # ── the history ──

@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from viewkeeper import answers
 from viewkeeper.advice import Advice
 from viewkeeper.advise import LEAST, apply
 from viewkeeper.closures import ask_closure, ask_program, ask_recursive, check_recursive
-from viewkeeper.creating import Wanted, create, drop
-from viewkeeper.engine.vector import Vector
+from viewkeeper.creating import Wanted, drop
 from viewkeeper.explain import Explanation
-from viewkeeper.graph import downstream, with_downstream, with_upstream
+from viewkeeper.graph import downstream
+from viewkeeper.keeper_guarding import Guarding
 from viewkeeper.looking import advise_record, changes_since, explain_record, explain_text
 from viewkeeper.names import full_name_or_none
 from viewkeeper.records import (
     InvalidOptionError,
-    Record,
     RefreshReport,
-    SessionError,
     View,
-    ViewInUseError,
     named,
-    one_of,
 )
-from viewkeeper.refreshing import failure, refresh_views
-from viewkeeper.session import check_classic, local_session
+from viewkeeper.refreshing import failure
+from viewkeeper.session import local_session
 from viewkeeper.statements import read_statement
-from viewkeeper.transactions.checking import Violation, check, stores_read
-from viewkeeper.transactions.constraints import Constraint, Form
-from viewkeeper.transactions.errors import TransactionError
 from viewkeeper.transactions.guarding import (
     ConstraintExplanation,
-    add_constraint,
-    check_name,
-    drop_constraint,
     explain_constraint,
 )
-from viewkeeper.transactions.guarding import unknown as unknown_constraint
-from viewkeeper.transactions.manager import Host, Transactions
-from viewkeeper.transactions.snapshot import Snapshot, snapshot
-from viewkeeper.transactions.subscriptions import Subscription, Subscriptions, ViewChange
-from viewkeeper.transactions.transaction import Transaction
-from viewkeeper.views import Views
 
 
 def connect(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Keeper:
@@ -71,7 +53,7 @@ def connect(path: str | os.PathLike[str], config: dict[str, str] | None = None) 
     return Keeper(local_session(path, config))
 
 
-class Keeper:
+class Keeper(Guarding):
     """Materialized views on a Spark session.
 
     Parameters
@@ -88,34 +70,6 @@ class Keeper:
     >>> keeper.create_view("totals", "SELECT c, sum(x) AS s FROM t GROUP BY c")  # doctest: +SKIP
     >>> keeper.refresh()                                                  # doctest: +SKIP
     """
-
-    def __init__(self, spark: SparkSession, schema: str = "viewkeeper") -> None:
-        check_classic(spark)
-        self._spark: SparkSession | None = spark
-        self._views = Views(lambda: self.spark, schema)
-        self._home = self._views.home
-        self._transactions = Transactions(self._host())
-        self._subscriptions = Subscriptions(self._host())
-        self._views.sync()
-        try:
-            self._transactions.recover()
-        except TransactionError as error:  # whoever repairs the table must be able to connect
-            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
-
-    @property
-    def spark(self) -> SparkSession:
-        """The Spark session."""
-        if self._spark is None:
-            raise SessionError("this keeper was stopped", hint="Connect again.")
-        if self._spark.sparkContext._jsc is None:
-            raise SessionError("the Spark session has ended", hint="Connect again.")
-        return self._spark
-
-    def stop(self) -> None:
-        """Ends the Spark session."""
-        if self._spark is not None:
-            self._spark.stop()
-            self._spark = None
 
     def __enter__(self) -> Keeper:
         return self
@@ -324,171 +278,6 @@ class Keeper:
             raise failure(failed, reports)
         return reports
 
-    def _refresh(
-        self,
-        name: str | Sequence[str] | None,
-        strategy: str | None = None,
-        watch: Callable[[str, RefreshReport | None], None] | None = None,
-    ) -> tuple[list[RefreshReport], dict[str, Exception]]:
-        """The same, without telling anybody; and what failed."""
-        if strategy is not None:
-            one_of("strategy", strategy, ("incremental", "full"))
-        start = datetime.datetime.now(datetime.timezone.utc)
-        self._views.sync()
-        names = [name] if isinstance(name, str) else list(name or ())
-        chosen = [self._views.get(n) for n in names] or self._views.all()
-        insisted = {record.name for record in chosen} if names else set()
-        wanted = with_upstream(chosen, self._views.all())
-        reports, failed = refresh_views(
-            self._views, wanted, self._vector(wanted), strategy, insisted or None, watch
-        )
-        self._home.log([r for r in reports if r.lane != "none"], start)
-        return reports, failed
-
-    # ── transactions ──
-
-    def transaction(self) -> Transaction:
-        """Changes of several tables, all or nothing: committed at the end of the block.
-
-        Constraints are checked before anything is written; immediate views change with it.
-
-        Examples
-        --------
-        >>> with keeper.transaction() as t:                               # doctest: +SKIP
-        ...     t.insert("orders", [(1, "ann")])
-        ...     t.delete("carts", "owner = 'ann'")
-        """
-        self._views.sync()
-        return self._transactions.begin()
-
-    def add_constraint(self, name: str, query: str | Form) -> Constraint:
-        """Adds a constraint: a query that must stay empty.
-
-        Parameters
-        ----------
-        name : str
-        query : str, or ``vk.key(…)``, or ``vk.foreign_key(…)``
-            The query of violations; or ``ALWAYS (SELECT …)``, a query of one truth value.
-
-        Raises
-        ------
-        ConstraintViolation
-            When the present data violates it.
-
-        Examples
-        --------
-        >>> keeper.add_constraint("paid", "SELECT * FROM orders WHERE due < 0")  # doctest: +SKIP
-        >>> keeper.add_constraint("k", vk.key("orders", "id"))            # doctest: +SKIP
-        """
-        self._views.sync()
-        return add_constraint(self._transactions, name, query)
-
-    def drop_constraint(self, name: str, *, if_exists: bool = False) -> None:
-        """Drops a constraint.
-
-        Examples
-        --------
-        >>> keeper.drop_constraint("paid")                                # doctest: +SKIP
-        """
-        drop_constraint(self._transactions, name, if_exists=if_exists)
-
-    def constraints(self) -> list[Constraint]:
-        """All constraints.
-
-        Examples
-        --------
-        >>> [(c.name, c.given) for c in keeper.constraints()]             # doctest: +SKIP
-        """
-        self._views.sync()
-        self._transactions.recover()
-        return list(self._transactions.constraints().values())
-
-    def check(self, name: str | None = None) -> list[Violation]:
-        """Looks for violations of one constraint, or of all, that came around viewkeeper.
-
-        Only what changed since the last check is evaluated. Each violation names the commit. A
-        constraint that cannot be checked is in the list with its ``error``; the others are looked
-        at all the same.
-
-        Examples
-        --------
-        >>> for violation in keeper.check():                              # doctest: +SKIP
-        ...     print(violation)
-        """
-        self._views.sync()
-        if name is not None:
-            check_name(name)
-            if name not in self._transactions.constraints():
-                raise unknown_constraint(self._transactions, name)
-        read = stores_read(self._transactions, name)
-        views = {r.name: r.store for r in self._views.all() if r.store in read}
-        failed: dict[str, Exception] = {}
-        if views:  # what other writers did is to be seen through them as well
-            _, failed = self._refresh(list(views))
-            self._deliver()
-        broken = {views[view]: error for view, error in failed.items() if view in views}
-        return check(self._transactions, name, broken)
-
-    def snapshot(self, *tables: str) -> Snapshot:
-        """Several tables and views at one moment, between two transactions.
-
-        Examples
-        --------
-        >>> moment = keeper.snapshot("orders", "items")                   # doctest: +SKIP
-        >>> moment.sql("SELECT count(*) FROM orders JOIN items USING (id)")  # doctest: +SKIP
-        """
-        self._views.sync()
-        return snapshot(self._transactions, tables)
-
-    def recover(self) -> int:
-        """Finishes transactions that a process could not carry to the end; how many these were.
-
-        Connecting, refreshing and committing do it by themselves.
-
-        Examples
-        --------
-        >>> keeper.recover()                                              # doctest: +SKIP
-        """
-        self._views.sync()
-        return self._transactions.recover()
-
-    # ── active queries ──
-
-    def on_change(
-        self, view: str, callback: Callable[[ViewChange], Any], name: str | None = None
-    ) -> Subscription:
-        """Calls back with each change of a view: ∇ and Δ of each refresh or commit.
-
-        There is no call without a net change. Changes by other processes are told at this one's
-        next refresh, commit or ``poll()``.
-
-        Parameters
-        ----------
-        view : str
-        callback : callable
-            Gets a change: ``view``, ``version``, ``removed`` and ``added`` (DataFrames).
-        name : str, optional
-            Keeps the position in the lake. The first change is then the whole view (``snapshot``
-            is true), and another process that uses the name goes on where the last one ended. A
-            change is told again if the process ended before its callback returned.
-
-        Examples
-        --------
-        >>> keeper.on_change("v", lambda change: change.added.show())     # doctest: +SKIP
-        """
-        self._views.sync()
-        return self._subscriptions.add(self._views.seen(view), callback, name)
-
-    def poll(self) -> int:
-        """Tells subscribers what other processes changed; how many changes there were.
-
-        Examples
-        --------
-        >>> keeper.poll()                                                 # doctest: +SKIP
-        """
-        self._views.sync()
-        return self._subscriptions.deliver()
-
     # ── looking ──
 
     def explain(self, name_or_sql: str) -> Explanation | ConstraintExplanation:
@@ -602,50 +391,3 @@ class Keeper:
                 return answers.of_plan(self.spark, explained)
             case _:
                 return answers.of_views(self.spark, self.views())
-
-    # ── inside ──
-
-    def _create(self, wanted: Wanted) -> RefreshReport:
-        self._views.sync()
-        old = self._views.find(wanted.name)
-        if old is not None and wanted.replace:  # a constraint may not hold for another query
-            for record in with_downstream(old, self._views.all()):
-                self._check_unused(record, [])
-        return create(self._views, wanted)
-
-    def _check_unused(self, record: Record, users: list[str]) -> None:
-        """Raises if the users, or constraints, read a view that is to go."""
-        guards = self._transactions.constraints().values()
-        users = users + [f"the constraint {c.name}" for c in guards if record.store in c.reads]
-        if users:
-            raise ViewInUseError(
-                f"{record.label} is read by {', '.join(users)}", hint="Drop these first."
-            )
-
-    def _host(self) -> Host:
-        """What transactions need of the keeper."""
-        return Host(
-            spark=lambda: self.spark,
-            home=self._home,
-            known=self._views.known,
-            records=self._home.records,
-            compiled=self._views.compiled,
-            refresh=self._catch_up,
-            committed=self._deliver,
-            sync=self._views.sync,
-        )
-
-    def _catch_up(self, names: list[str]) -> None:
-        """Refreshes immediate views within a transaction: who asked is told when it is over."""
-        reports, failed = self._refresh(names)
-        if failed:
-            raise failure(failed, reports)
-
-    def _vector(self, records: Sequence[Record]) -> Vector:
-        """The versions of all sources at one moment, with no transaction half done."""
-        names = dict.fromkeys(name for record in records for name in record.reads)
-        return self._transactions.steady(list(names), must=False)[0]
-
-    def _deliver(self) -> None:
-        """Views may have changed: tells those who asked to be told."""
-        self._subscriptions.deliver()

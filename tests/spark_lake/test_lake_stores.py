@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from viewkeeper.errors import UnknownTableError
-from viewkeeper.lake import jvm, lanes, patching, sources, stores, vectors
+from viewkeeper.lake import jvm, lanes, patching, sources, stamps, stores, vectors
 from viewkeeper.lake.errors import ConflictError, LostHistoryError
 from viewkeeper.lake.feeds import net_change
 from viewkeeper.lake.sources import Source
@@ -216,7 +216,8 @@ def test_conflict_leaves_nothing(
         stores.apply(
             lake_spark, source, first, lane="append", app_id="v", txn=2, metadata={}, expected=0
         )
-    monkeypatch.setattr(lanes, "open_native", lambda source, *_: old_table)
+    for module in (lanes, stamps):
+        monkeypatch.setattr(module, "open_native", lambda source, *_: old_table)
     monkeypatch.setattr(jvm, "newest", lambda spark, location: old_snapshot)
     lanes_now: list[stores.Lane] = ["append", "native", "overwrite", "touch"]
     for lane in lanes_now:

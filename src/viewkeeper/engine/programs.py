@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from viewkeeper.algebra.sql_names import unique_names
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine import program_driver
+from viewkeeper.engine.incremental import Planned, bind_source, fitted_patch, no_rows
 from viewkeeper.engine.lookups import Lookups
 from viewkeeper.engine.program_driver import NotHere
 from viewkeeper.engine.program_place import (
@@ -33,16 +33,9 @@ from viewkeeper.engine.program_place import (
 )
 from viewkeeper.engine.program_sizes import Sizes, size_of, sizes_between, sizes_of_patch
 from viewkeeper.engine.program_spark import SparkDesk
-from viewkeeper.engine.refresh import (
-    Planned,
-    Situation,
-    Ways,
-    bind_source,
-    learn,
-    metadata_of,
-    settled,
-)
+from viewkeeper.engine.refresh import Ways, settled
 from viewkeeper.engine.runner import Result, Runner
+from viewkeeper.engine.situation import Situation, learn, metadata_of
 from viewkeeper.engine.sizes import row_count
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import stores
@@ -54,8 +47,6 @@ from viewkeeper.records import Record, RefreshReport
 from viewkeeper.recursive.layout import TAG
 from viewkeeper.recursive.task import PREFIX, Task
 
-_NATIVE_ROWS = 200_000  # patches of more rows are merged by Spark
-_OVERWRITE_SHARE = 0.3  # a patch of more of the store rewrites it
 # Seconds: to build anew, and per row of the edges and the store; to follow a change, per row of
 # them, per changed row
 _DRIVER = (0.5, 4e-6, 0.4, 0.2e-6, 0.3e-3)
@@ -251,20 +242,13 @@ def _finish(
 def _patch(rows: pa.Table | DataFrame | None, found: Situation, task: Task) -> tuple[Patch, str]:
     """The patch and the lane that fits it."""
     keys = [name for name, _ in task.layout.columns]
-    if rows is None or (isinstance(rows, pa.Table) and not rows.num_rows):
-        empty = pa.table({OP: pa.array([], pa.string())})
-        return Patch(empty, [], only_inserts=True), "touch"
-    if isinstance(rows, DataFrame):
-        if rows.where(F.col(OP) != "I").isEmpty():
-            return Patch(rows, keys, only_inserts=True), "append"
-        return Patch(rows, keys), "merge"
-    ops = set(pc.unique(rows.column(OP)).to_pylist())
-    if ops == {"I"}:
+    if rows is None:
+        return Patch(no_rows(), [], only_inserts=True), "touch"
+    if isinstance(rows, pa.Table):
+        return fitted_patch(rows, keys, found)
+    if rows.where(F.col(OP) != "I").isEmpty():
         return Patch(rows, keys, only_inserts=True), "append"
-    if rows.num_rows <= _NATIVE_ROWS:
-        return Patch(rows, keys), "native"
-    large = rows.num_rows > _OVERWRITE_SHARE * row_count(found.store)
-    return Patch(rows, keys), "overwrite" if large else "merge"
+    return Patch(rows, keys), "merge"
 
 
 # ── within a transaction ─────────────────────────────────────────────────────────────────────────

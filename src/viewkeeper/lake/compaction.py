@@ -24,7 +24,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from viewkeeper.lake import arrow, history, jvm, lanes, log, lookup, patching, written
+from viewkeeper.lake import arrow, history, jvm, lanes, log, lookup, open_tables, patching, written
 from viewkeeper.lake.history import Action
 from viewkeeper.lake.sources import Source, quoted, version
 
@@ -79,7 +79,7 @@ def compact(spark: SparkSession, source: Source) -> int:
         if level is None:
             return _purge(spark, source, found)
         native = sum(size for size in sizes if size < level) <= _MOST_NATIVE
-        if native and lanes.can_write(spark, source) and _is_plain(source):
+        if native and open_tables.can_write(spark, source) and _is_plain(source):
             try:
                 return rewritten(found, now, level)
             except arrow.UnusualError:
@@ -96,7 +96,7 @@ def compact(spark: SparkSession, source: Source) -> int:
 
 
 def _is_plain(source: Source) -> bool:
-    return patching.can_commit(lanes.open_native(source))
+    return patching.can_commit(open_tables.open_native(source))
 
 
 def _look(spark: SparkSession, source: Source) -> int:

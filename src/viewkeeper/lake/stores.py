@@ -9,10 +9,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from viewkeeper.lake import history, jvm, lanes, tips
+from viewkeeper.lake import history, jvm, lanes, stamps, tips
 from viewkeeper.lake.errors import ConflictError, LostHistoryError
-from viewkeeper.lake.lanes import OP, Patch, Stamp
+from viewkeeper.lake.lanes import OP, Patch
 from viewkeeper.lake.sources import Source, find, quoted, version
+from viewkeeper.lake.stamps import Stamp
 
 __all__ = [
     "OP", "PROPERTIES", "Lane", "Patch", "apply", "create", "drop", "last_metadata", "rewrite",
@@ -74,7 +75,7 @@ def create(
     """
     name = f"delta.{quoted(name_or_path)}" if _is_path(name_or_path) else name_or_path
     extra = dict(_ODD_NAMES) if any(set(c) & _ODD for c in frame.columns) else {}
-    settings = {_USER_METADATA: lanes.stamp_text(metadata)}
+    settings = {_USER_METADATA: stamps.stamp_text(metadata)}
     try:
         with jvm.own_session(spark, settings) as own:
             writer = _plain(jvm.move_frame(own, frame)).writeTo(name).using("delta")
@@ -103,7 +104,7 @@ def last_metadata(spark: SparkSession, source: Source) -> tuple[int, dict[str, A
         When the log holds no commit of ours.
     """
     for one in history.backwards(spark, source, version(spark, source)):
-        found = lanes.read_stamp(one.user_metadata)
+        found = stamps.read_stamp(one.user_metadata)
         if found is not None:
             return one.version, found
     raise LostHistoryError(source.name, "no commit of its log was made by viewkeeper")
@@ -207,9 +208,9 @@ def _tried(spark: SparkSession, source: Source, stamp: Stamp, run: Callable[[], 
 
 def _seen(spark: SparkSession, source: Source, stamp: Stamp) -> int | None:
     """The version of the commit that has this transaction or a later one, None when none has."""
-    if lanes.last_transaction(spark, source, stamp.app_id) < stamp.txn:
+    if stamps.last_transaction(spark, source, stamp.app_id) < stamp.txn:
         return None
-    return lanes.version_of(spark, source, stamp)
+    return stamps.version_of(spark, source, stamp)
 
 
 _BINARY = '"string collate UTF8_BINARY"'

@@ -17,7 +17,7 @@ from viewkeeper.engine.keyed import rows_with
 from viewkeeper.engine.overlay import COME, GONE, Overlay
 from viewkeeper.engine.vector import Pin, pinned
 from viewkeeper.errors import ViewKeeperError
-from viewkeeper.lake import history, jvm, lanes, stores
+from viewkeeper.lake import history, jvm, stamps, stores
 from viewkeeper.lake.arrow import repeated, summed
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.lanes import OP, Patch
@@ -26,7 +26,7 @@ from viewkeeper.transactions.errors import TransactionError
 from viewkeeper.transactions.journal import Entry, Journal, Part
 
 _TRIES = 50
-_NATIVE_ROWS = 50_000
+_NATIVE_ROWS = 50_000  # fewer than for views: the table may have any layout
 Register = Callable[[dict[str, Any]], None]
 
 
@@ -128,7 +128,7 @@ def _done_at(
             return None
         if one.transaction(app_id) == number:
             return one.version
-    if lanes.last_transaction(spark, source, app_id) >= number:  # the log was cleaned meanwhile
+    if stamps.last_transaction(spark, source, app_id) >= number:  # the log was cleaned meanwhile
         return base + 1
     return None
 

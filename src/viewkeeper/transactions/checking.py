@@ -15,10 +15,10 @@ from pyspark.sql import Row, SparkSession
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine.failures import computing
-from viewkeeper.engine.refresh import source_names
+from viewkeeper.engine.situation import source_names
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import ViewKeeperError
-from viewkeeper.lake import history, jvm, lanes
+from viewkeeper.lake import history, jvm, stamps
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.feeds import net_change
 from viewkeeper.lake.sources import Source, find
@@ -261,7 +261,7 @@ def _sources(commit: history.Commit) -> dict[str, dict[str, Any]] | None:
 
 
 def _stamp(commit: history.Commit) -> dict[str, Any]:
-    return lanes.read_stamp(commit.user_metadata) or {}
+    return stamps.read_stamp(commit.user_metadata) or {}
 
 
 def _time(commit: history.Commit) -> int:

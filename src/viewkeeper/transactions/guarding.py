@@ -12,8 +12,8 @@ from viewkeeper.algebra.sql import to_sql
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import reads, temporary
 from viewkeeper.engine.failures import computing
-from viewkeeper.engine.refresh import source_names
 from viewkeeper.engine.runner import Runner
+from viewkeeper.engine.situation import source_names
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import suggestion
 from viewkeeper.graph import with_upstream

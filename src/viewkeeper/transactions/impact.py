@@ -15,19 +15,12 @@ from viewkeeper.algebra.scalars import Col, Const, call
 from viewkeeper.algebra.walk import tables
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.engine import programs
+from viewkeeper.engine.incremental import StoreDiffersError, bind_change, bind_leaf, planned
 from viewkeeper.engine.keyed import rows_with
 from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.overlay import COME, GONE, Overlay, writable
-from viewkeeper.engine.refresh import (
-    Situation,
-    StoreDiffersError,
-    bind_change,
-    bind_leaf,
-    metadata_of,
-    planned,
-    source_names,
-)
 from viewkeeper.engine.runner import Result, Runner
+from viewkeeper.engine.situation import Situation, metadata_of, source_names
 from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm, stores

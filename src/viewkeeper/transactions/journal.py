@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.home import Home
-from viewkeeper.lake import history, lanes, stores
+from viewkeeper.lake import history, stamps, stores
 from viewkeeper.lake.errors import ConflictError, LostHistoryError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
@@ -107,7 +107,7 @@ class Journal:
                 return found
             if one.version == 0:
                 return 0
-        return max(0, lanes.last_transaction(self.spark, self.source, app))
+        return max(0, stamps.last_transaction(self.spark, self.source, app))
 
     def mark(self) -> tuple[int, int]:
         """Changes whenever a transaction begins or ends to be written; none is, if both are
@@ -167,7 +167,7 @@ class Journal:
         commit = self._commit(number)
         if commit is None:
             return None
-        return str((lanes.read_stamp(commit.user_metadata) or {}).get("by"))
+        return str((stamps.read_stamp(commit.user_metadata) or {}).get("by"))
 
     def _commit(self, number: int) -> history.Commit | None:
         for one in history.backwards(self.spark, self.source, version(self.spark, self.source)):

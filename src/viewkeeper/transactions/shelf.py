@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.home import Home
-from viewkeeper.lake import history, lanes, stores
+from viewkeeper.lake import history, stamps, stores
 from viewkeeper.lake.errors import ConflictError
 from viewkeeper.lake.sources import Source, at, find, quoted, version
 from viewkeeper.lake.stores import OP, Patch
@@ -60,7 +60,7 @@ class Shelf:
         rows = pa.table({"name": [name], "record": [json.dumps(record)], OP: [op]})
         with self._lock:
             for _ in range(_TRIES):
-                number = lanes.last_transaction(self.spark, source, self.table) + 1
+                number = stamps.last_transaction(self.spark, source, self.table) + 1
                 by = uuid.uuid4().hex
                 try:
                     stores.apply(
@@ -81,7 +81,7 @@ class Shelf:
     def _is_ours(self, source: Source, number: int, by: str) -> bool:
         for one in history.backwards(self.spark, source, version(self.spark, source)):
             if one.transaction(self.table) <= number:
-                return (lanes.read_stamp(one.user_metadata) or {}).get("by") == by
+                return (stamps.read_stamp(one.user_metadata) or {}).get("by") == by
         return False
 
     def _found(self) -> Source | None:

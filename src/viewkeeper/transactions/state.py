@@ -14,9 +14,9 @@ from viewkeeper.algebra.nodes import Query, Table
 from viewkeeper.algebra.simplify.rewrite import simplify
 from viewkeeper.algebra.walk import tables
 from viewkeeper.compiled import read_definition
+from viewkeeper.engine.incremental import bind_leaf
 from viewkeeper.engine.lookups import Lookups, Place
 from viewkeeper.engine.overlay import Overlay
-from viewkeeper.engine.refresh import bind_leaf
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.frontend import Definition

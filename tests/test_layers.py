@@ -17,6 +17,7 @@ LAYERS = [
     "algebra.pool",
     "algebra.lexer",
     "algebra.scalars",
+    "algebra.texts",
     "algebra.repeats",
     "algebra.orders",
     "algebra.scope",

@@ -8,8 +8,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from viewkeeper.algebra.scalars import Const, Opaque, Scalar
+from viewkeeper.algebra.texts import closed, cut, joined, splice
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option
-from viewkeeper.frontend.text import closed, cut, joined, splice
 from viewkeeper.records import InvalidQueryError
 
 _OPTIONS = (

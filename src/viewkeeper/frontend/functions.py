@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from viewkeeper.algebra.scalars import Agg, Call, Const, Opaque, Scalar
+from viewkeeper.algebra.texts import splice
 from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.jvm import Unsupported, children, class_name, option
-from viewkeeper.frontend.text import splice
 
 _AGGREGATES = {
     "Sum": "sum",

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.algebra.nodes import GroupBy, Project, Query
 from viewkeeper.algebra.scalars import Agg, Col, Opaque, Scalar, columns_of, replace_columns
+from viewkeeper.algebra.texts import joined, splice
 from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
 from viewkeeper.frontend.functions import aggregates
 from viewkeeper.frontend.jvm import Unsupported, class_name, expr_id, items, walk
 from viewkeeper.frontend.subqueries import attach
-from viewkeeper.frontend.text import joined, splice
 
 if TYPE_CHECKING:
     from viewkeeper.frontend.plans import Plans

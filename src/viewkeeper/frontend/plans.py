@@ -26,6 +26,7 @@ from viewkeeper.algebra.nodes import (
     Window,
 )
 from viewkeeper.algebra.scalars import TRUE, Call, Col, Const, Opaque, Scalar, conjunction
+from viewkeeper.algebra.texts import joined, splice
 from viewkeeper.frontend import leaves
 from viewkeeper.frontend.definition import SourceRef
 from viewkeeper.frontend.expressions import Scalars
@@ -33,7 +34,6 @@ from viewkeeper.frontend.frames import Frame, project
 from viewkeeper.frontend.groups import group
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option, orderable
 from viewkeeper.frontend.subqueries import attach, partnered, single
-from viewkeeper.frontend.text import joined, splice
 from viewkeeper.frontend.windows import windows
 
 RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.algebra.nodes import Query, Window
 from viewkeeper.algebra.scalars import Col, Const, Opaque, Scalar
+from viewkeeper.algebra.texts import joined, splice
 from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
 from viewkeeper.frontend.functions import ORDERED, engine_call
 from viewkeeper.frontend.jvm import Unsupported, children, class_name, expr_id, items, option
-from viewkeeper.frontend.text import joined, splice
 
 if TYPE_CHECKING:
     from viewkeeper.frontend.plans import Plans

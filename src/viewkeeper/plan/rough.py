@@ -26,6 +26,7 @@ from viewkeeper.algebra.nodes import (
     with_children,
 )
 from viewkeeper.algebra.scalars import Agg, Col, Opaque, Scalar
+from viewkeeper.algebra.texts import splice
 from viewkeeper.algebra.walk import postorder
 
 _FLOATS = ("float", "double")
@@ -157,21 +158,4 @@ def _over(a: Agg | Opaque, keys: tuple[int, ...]) -> Opaque:
     for i, x in enumerate(a.args):
         pieces += [", " if i else " ORDER BY ", x, " ASC NULLS FIRST"]
     pieces.append(" ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)")
-    return _one_text(pieces)
-
-
-def _one_text(pieces: list[str | Scalar]) -> Opaque:
-    parts: list[str] = [""]
-    args: list[Scalar] = []
-    for piece in pieces:
-        match piece:
-            case str():
-                parts[-1] += piece
-            case Opaque(inner, of):
-                parts[-1] += inner[0]
-                args += of
-                parts += inner[1:]
-            case _:
-                args.append(piece)
-                parts.append("")
-    return Opaque(tuple(parts), tuple(args))
+    return splice(pieces)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -147,9 +148,26 @@ def test_a_file_is_read_before_a_lake_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake = tmp_path / "new"
-    for file in ("no such file", str(tmp_path)):
+    (tmp_path / "odd").write_bytes(b"SELECT '\xff'")
+    for file in ("no such file", str(tmp_path), str(tmp_path / "odd"), "nul\0"):
         assert cli.main(["--lake", str(lake), "create", "v", "--file", file]) == 1
         assert capsys.readouterr().err.startswith("[INVALID_OPTION]") and not lake.exists()
+
+
+def test_a_text_may_have_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("SELECT 1 AS a", encoding="utf-8-sig")
+    assert cli._text_of(str(tmp_path / "q")) == "SELECT 1 AS a"
+
+
+@pytest.mark.parametrize("given", [b"\xff", None])
+def test_stdin_that_cannot_be_read(given: bytes | None, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "viewkeeper.cli", "--lake", str(tmp_path / "lake"), "create"]
+    line = " ".join([*map(shlex.quote, command), "v", "--file", "-"])
+    closed = f"{line} <&-" if given is None else line
+    done = subprocess.run(["bash", "-c", closed], input=given or b"", capture_output=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"[INVALID_OPTION] stdin cannot be read"), done.stderr
+    assert b"Traceback" not in done.stderr and not (tmp_path / "lake").exists()
 
 
 def test_nobody_reads_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

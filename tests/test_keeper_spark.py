@@ -79,6 +79,19 @@ def test_sql_statements(keeper: vk.Keeper) -> None:
     same(keeper, "shop.s", smaller)
     keeper.sql("DROP MATERIALIZED VIEW shop.s")
     keeper.sql("DROP MATERIALIZED VIEW IF EXISTS shop.s")
+    text = "it's the \\ groups"
+    keeper.sql(
+        "CREATE MATERIALIZED VIEW shop.s (word, `how many`) COMMENT 'it\\'s the \\\\ groups'"
+        " TBLPROPERTIES (refresh = 'incremental', 'viewkeeper.maintain' = 'immediate')"
+        " AS SELECT b, count(*) FROM shop.r GROUP BY b"
+    )
+    (view,) = (v for v in keeper.views() if v == "shop.s")
+    assert (view.refresh, view.record.maintain, view.comment) == ("incremental", "immediate", text)
+    assert keeper.spark.catalog.getTable("shop.s").description == text
+    with keeper.transaction() as t:
+        t.sql("INSERT INTO shop.r VALUES (1, 'v'), (2, 'v')")
+    same(keeper, "shop.s", "SELECT b AS word, count(*) AS `how many` FROM shop.r GROUP BY b")
+    keeper.sql("DROP MATERIALIZED VIEW shop.s")
     with pytest.raises(NotationError):
         keeper.sql("CREATE MATERIALIZED VIEW shop.s SELECT 1")
 

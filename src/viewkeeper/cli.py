@@ -8,7 +8,6 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewkeeper import cli_commands
@@ -113,13 +112,13 @@ def _failed(error: Exception, args: argparse.Namespace) -> int:
 def _text_of(file: str) -> str:
     from viewkeeper.records import InvalidOptionError
 
-    if file == "-":
-        return sys.stdin.read()
+    name = "stdin" if file == "-" else file
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
+        with open(0 if file == "-" else file, "rb", closefd=file != "-") as data:
+            return data.read().decode("utf-8-sig")  # editors put a byte order mark in front
+    except (OSError, ValueError) as e:
         raise InvalidOptionError(
-            f"{file} cannot be read: {e}", hint="Give a text file with one query."
+            f"{name} cannot be read: {e}", hint="Give a text in UTF-8 with one query."
         ) from e
 
 

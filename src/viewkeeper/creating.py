@@ -55,6 +55,7 @@ class Wanted:
     maintain: str = "deferred"
     replace: bool = False
     asked: Asked | None = None
+    comment: str = ""
 
     def check(self) -> None:
         """Raises when the options have no such values, or do not go together.
@@ -210,6 +211,7 @@ def _record(
         columns=compiled.columns,
         reads=reads(compiled),
         settings=jvm.settings_of(views.spark),
+        comment=wanted.comment,
     )
     if wanted.asked is not None:
         return wanted.asked.record(views.spark, record, compiled)

@@ -87,6 +87,7 @@ class Keeper(Guarding):
         maintain: str = "deferred",
         *,
         replace: bool = False,
+        comment: str = "",
     ) -> RefreshReport:
         """Creates a materialized view and fills it.
 
@@ -106,6 +107,8 @@ class Keeper(Guarding):
             reads, and by ``refresh()`` for what other writers did.
         replace : bool
             Whether a view of this name may be there; it stays until the new one is complete.
+        comment : str
+            What the view is, for those who see it in the catalog.
 
         Examples
         --------
@@ -114,10 +117,10 @@ class Keeper(Guarding):
         if isinstance(query, str):
             closure = ask_recursive(self.spark, query)
             if closure is not None:
-                wanted = Wanted(name, closure.query, refresh, maintain, replace, closure)
+                wanted = Wanted(name, closure.query, refresh, maintain, replace, closure, comment)
                 return self._create(wanted)
             check_recursive(self.spark, query)
-        return self._create(Wanted(name, query, refresh, maintain, replace))
+        return self._create(Wanted(name, query, refresh, maintain, replace, comment=comment))
 
     def create_closure(
         self,
@@ -376,8 +379,9 @@ class Keeper(Guarding):
                 there = self._views.find(statement.name)
                 if there is not None and statement.if_not_exists:
                     return answers.of_reports(self.spark, [])
-                replace, mode = statement.replace, statement.refresh
-                report = self.create_view(statement.name, statement.query, mode, replace=replace)
+                report = self.create_view(
+                    statement.name, statement.query, replace=statement.replace, **statement.options
+                )
                 return answers.of_reports(self.spark, [report])
             case "refresh":
                 reports = self.refresh(statement.name, statement.strategy)

@@ -124,6 +124,7 @@ class Record:
     reads: tuple[str, ...] = ()  # full names of sources
     settings: tuple[tuple[str, str], ...] = ()  # of the session in which it was defined
     reader: str = ""  # what stands behind the view's name: the query's rows, from the store
+    comment: str = ""  # for those who see the view in the catalog
     # of a view that is kept by a program; then ``sql`` is the program's input
     program: str = ""  # which one, as JSON
     shown: str = ""  # how the user said it
@@ -196,6 +197,10 @@ class View(str):
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         return self.record.columns
+
+    @property
+    def comment(self) -> str:
+        return self.record.comment
 
 
 Sizes = tuple[int, int]

@@ -28,14 +28,13 @@ class Statement:
     properties: dict[str, str] = field(default_factory=dict)
 
     @property
-    def refresh(self) -> str:
-        """How a created view is to be refreshed.
+    def options(self) -> dict[str, str]:
+        """The options of ``create_view`` that the statement gives.
 
-        >>> Statement("create", "v", properties={"refresh": "full"}).refresh
-        'full'
+        >>> Statement("create", "v", properties={"refresh": "full"}).options
+        {'refresh': 'full'}
         """
-        names = ("viewkeeper.refresh", "refresh")
-        return next(filter(None, map(self.properties.get, names)), "auto")
+        return dict(self.properties)
 
 
 def in_parentheses(query: str) -> str:
@@ -78,6 +77,15 @@ def read_statement(text: str) -> Statement | None:
 
 
 _BEFORE = "SELECT "
+_OPTIONS = ("refresh", "maintain")
+_HINTS = {
+    "create": "CREATE [OR REPLACE] MATERIALIZED VIEW [IF NOT EXISTS] name [(column, …)]"
+    " [COMMENT '…'] [TBLPROPERTIES ('refresh' = '…', 'maintain' = '…')] AS query",
+    "refresh": "REFRESH MATERIALIZED VIEW [name] [FULL | INCREMENTAL]",
+    "drop": "DROP MATERIALIZED VIEW [IF EXISTS] name",
+    "explain": "EXPLAIN MATERIALIZED VIEW name, EXPLAIN CREATE MATERIALIZED VIEW name AS query",
+    "show": "SHOW MATERIALIZED VIEWS",
+}
 
 
 class _Reader:
@@ -85,6 +93,7 @@ class _Reader:
         self.text = text
         self.tokens = tokens
         self.at = 0
+        self.verb = self.word.lower()
 
     def statement(self) -> Statement | None:
         if self.take("EXPLAIN"):
@@ -113,6 +122,7 @@ class _Reader:
     def create(self, verb: str, replace: bool = False) -> Statement:
         missing = bool(self.take("IF") and self.take("NOT") and self.take("EXISTS"))
         name = self.name()
+        columns = self.columns() if self.word == "(" else ""
         properties: dict[str, str] = {}
         while not self.done and self.word != "AS":
             if self.take("COMMENT"):
@@ -127,7 +137,25 @@ class _Reader:
         query = self.text[start:].strip().rstrip(";").strip()
         if not query:
             raise self.error("expected a query after AS")
+        if columns:
+            query = f"SELECT * FROM {in_parentheses(query)} AS named({columns})"
         return Statement(verb, name, query, replace, if_not_exists=missing, properties=properties)
+
+    def columns(self) -> str:
+        """The names for the query's columns."""
+        self.expect("(")
+        found = [self.column()]
+        while self.take(","):
+            found.append(self.column())
+        self.expect(")")
+        return ", ".join(found)
+
+    def column(self) -> str:
+        if self.done or self.tokens[self.at].token_type in (TokenType.STRING, TokenType.R_PAREN):
+            raise self.error("expected a column's name")
+        self.at += 1
+        token = self.tokens[self.at - 1]
+        return self.text[token.start : token.end + 1]
 
     @property
     def done(self) -> bool:
@@ -160,23 +188,47 @@ class _Reader:
     def string(self) -> str:
         if self.done or self.tokens[self.at].token_type != TokenType.STRING:
             raise self.error("expected a string")
+        found = self.tokens[self.at]
+        text = str(found.text)
         self.at += 1
-        return str(self.tokens[self.at - 1].text)
+        while not self.done and self.tokens[self.at].start == found.end + 1:
+            found = self.tokens[self.at]
+            if found.token_type != TokenType.STRING:
+                break
+            text += "'" + found.text  # 'it''s'
+            self.at += 1
+        return text
 
     def pairs(self) -> dict[str, str]:
+        """Properties: keys and values may be strings or words, as Spark reads them."""
         found: dict[str, str] = {}
         self.expect("(")
         while True:
-            key = self.tokens[self.at].text if not self.done else ""
-            self.at += 1
+            first = self.at
+            key = self.key()
+            if key not in _OPTIONS:
+                self.at = first
+                raise self.error(f"no property {key!r}: there are 'refresh' and 'maintain'")
             self.take("=")
-            value = self.tokens[self.at].text if not self.done else ""
+            if self.done or self.word in (",", ")"):
+                raise self.error("expected a value")
             self.at += 1
-            found[key.lower()] = value
+            found[key] = str(self.tokens[self.at - 1].text).lower()
             if not self.take(","):
                 break
         self.expect(")")
         return found
+
+    def key(self) -> str:
+        """The name of a property, with or without ``viewkeeper.`` in front, in quotes or not."""
+        if self.done or self.word in (",", ")", "="):
+            raise self.error("expected a property")
+        parts = [self.tokens[self.at].text]
+        self.at += 1
+        while self.take("."):
+            parts.append("" if self.done else self.tokens[self.at].text)
+            self.at += not self.done
+        return ".".join(parts).lower().removeprefix("viewkeeper.")
 
     def expect(self, word: str) -> None:
         if not self.take(word):
@@ -197,5 +249,5 @@ class _Reader:
             what,
             text=self.text[shift:],
             span=(span[0] - shift, span[1] - shift),
-            hint="CREATE [OR REPLACE] MATERIALIZED VIEW name [TBLPROPERTIES (…)] AS query",
+            hint=_HINTS[self.verb],
         )

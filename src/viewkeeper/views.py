@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.definitions import Definitions, reads
@@ -110,6 +111,8 @@ class Views:
     def show(self, record: Record) -> None:
         """Gives the view its names in the catalog: what readers see of the store."""
         ours = f"TBLPROPERTIES ('{OURS}' = '{record.id}')"
+        if record.comment:
+            ours = f"COMMENT {exp.Literal.string(record.comment).sql('spark')} {ours}"
         with jvm.with_settings(self.spark, record.settings) as spark:  # Spark keeps them
             for name, sql in ((record.name, record.reader), *record.others):
                 spark.sql(f"CREATE OR REPLACE VIEW {name} {ours} AS {sql}")

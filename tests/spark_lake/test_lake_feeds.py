@@ -101,6 +101,30 @@ def test_every_kind_of_commit_oracle(lake_spark: SparkSession, table: str, mode:
         assert net_change(lake_spark, source, 3, 5, NAMES[:3]).empty, "an update forth and back"
 
 
+@pytest.mark.parametrize("at_first", ["true", "false"])
+def test_tracked_rows_oracle(lake_spark: SparkSession, table: str, at_first: str) -> None:
+    """Tables that number their rows, from the start or from later on."""
+    tracked = f"'delta.enableRowTracking'='{at_first}'"
+    make(lake_spark, table, f"{VECTORS.format('true')}, {tracked}")
+    states = [held(lake_spark, table)]
+    for step in (
+        COMMITS[0],
+        COMMITS[2],
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking'='true')",
+        COMMITS[3],
+        COMMITS[6],
+    ):
+        before = sources.version(lake_spark, sources.find(lake_spark, table))
+        lake_spark.sql(step.format(t=table))
+        after = sources.version(lake_spark, sources.find(lake_spark, table))
+        states += [held(lake_spark, table)] * (after - before)
+    source = sources.find(lake_spark, table)
+    last = len(states) - 1
+    for since, until in [(0, last), (1, 2), (1, last), (2, last - 1), (last - 1, last)]:
+        feed = net_change(lake_spark, source, since, until, NAMES)
+        assert change(feed) == difference(states[since], states[until]), (since, until)
+
+
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_feed_switched_on_and_off(lake_spark: SparkSession, table: str, vectors: str) -> None:
     make(lake_spark, table, VECTORS.format(vectors))

@@ -203,7 +203,7 @@ def _by_spark(spark: SparkSession, span: Span) -> DataFrame | None:
         sign = F.when(F.col("_change_type").isin(*_ADDED), F.lit(1)).otherwise(F.lit(-1))
         return _netted(span, [(raw, sign)])
     added, removed = span.rewritten_files
-    if span.moved or not _can_read(added, removed):
+    if span.moved or not _can_read(added, removed, span.tracks_rows):
         # read each end with its own schema, whatever happened in between
         old = span.rebuild(spark, span.since)
         new = span.rebuild(spark, span.until)
@@ -222,10 +222,12 @@ def _by_spark(spark: SparkSession, span: Span) -> DataFrame | None:
     return _netted(span, read) if read else None
 
 
-def _can_read(added: list[Action], removed: list[Action]) -> bool:
+def _can_read(added: list[Action], removed: list[Action], tracked: bool) -> bool:
     """Whether the log says enough of the files, and no file is to be read twice."""
-    return all(a.get("extendedFileMetadata") for a in removed) and all(
-        len({a["path"] for a in files}) == len(files) for files in (added, removed)
+    return (
+        all(a.get("extendedFileMetadata") for a in removed)
+        and all(len({a["path"] for a in files}) == len(files) for files in (added, removed))
+        and not (tracked and any(a.get("baseRowId") is None for a in (*added, *removed)))
     )
 
 

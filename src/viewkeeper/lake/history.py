@@ -196,8 +196,9 @@ def as_add(action: Action, blank: Action) -> str:
         "modificationTime": action.get("modificationTime", 0),
         "dataChange": True,
     }
-    if action.get("deletionVector"):
-        add["deletionVector"] = action["deletionVector"]
+    for key in ("deletionVector", "baseRowId", "defaultRowCommitVersion"):
+        if action.get(key) is not None:
+            add[key] = action[key]
     return json.dumps({"add": add})
 
 

@@ -55,6 +55,11 @@ class Span:
         return all(_config(state, "enableChangeDataFeed") == "true" for state in self.states[1:])
 
     @cached_property
+    def tracks_rows(self) -> bool:
+        """Whether the files of the newest version must say where the numbers of rows begin."""
+        return _config(self.states[-1], "enableRowTracking") == "true"
+
+    @cached_property
     def moved(self) -> bool:
         """Whether the schema changed in between."""
         return len({state["schemaString"] for state in self.states}) > 1

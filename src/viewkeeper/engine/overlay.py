@@ -19,7 +19,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from viewkeeper.engine.vector import Pin
-from viewkeeper.lake.arrow import WEIGHT, UnusualError, arrow_schema, can_group, repeated, summed
+from viewkeeper.lake.arrow import (
+    WEIGHT,
+    UnusualError,
+    arrow_schema,
+    can_group,
+    can_net,
+    repeated,
+    summed,
+)
 from viewkeeper.lake.lanes import OP, Patch
 from viewkeeper.lake.sources import at, quoted
 
@@ -156,7 +164,7 @@ class Overlay:
 
 def writable(fields: Sequence[StructField]) -> str | None:
     """The first column whose values cannot be compared on the driver."""
-    return next((f.name for f in fields if not can_group(f.dataType)), None)
+    return next((f.name for f in fields if not can_net(f.dataType)), None)
 
 
 def counted_rows(rows: pa.Table, fields: Sequence[StructField]) -> pa.Table:

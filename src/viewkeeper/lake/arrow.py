@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+
+from viewkeeper.lake.nested import coded, loosened
 
 WEIGHT = "__weight"
 
@@ -49,6 +51,22 @@ def can_group(kind: DataType) -> bool:
     return name == "decimal" or (name in _GROUPED and "collate" not in kind.simpleString())
 
 
+def can_net(kind: DataType) -> bool:
+    """Whether the driver can net rows with a column of this type: arrays and structs as well.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import ArrayType, LongType, MapType
+    >>> [can_net(k) for k in (ArrayType(LongType()), MapType(LongType(), LongType()))]
+    [True, False]
+    """
+    if isinstance(kind, ArrayType):
+        return can_net(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(can_net(f.dataType) for f in kind.fields)
+    return can_group(kind)
+
+
 def can_partition(kind: DataType) -> bool:
     """Whether Arrow reads the partition values of this type as Delta means them."""
     return kind.typeName() in _PARTITION
@@ -56,7 +74,7 @@ def can_partition(kind: DataType) -> bool:
 
 def arrow_schema(fields: Sequence[StructField]) -> pa.Schema:
     """The Arrow types that we use for Spark's; every column may be NULL."""
-    struct = StructType([StructField(f.name, f.dataType, True) for f in fields])
+    struct = StructType([StructField(f.name, loosened(f.dataType), True) for f in fields])
     return to_arrow_schema(struct, timezone="UTC", prefers_large_types=False)
 
 
@@ -188,15 +206,21 @@ def summed(rows: pa.Table, numbers: int) -> pa.Table:
         if not any(totals):
             return schema.empty_table()
         return pa.table([pa.array([t], pa.int64()) for t in totals], schema=schema)
+    values: dict[int, pa.ChunkedArray] = {}
     for i in range(width):
         if pa.types.is_floating(schema.field(i).type):
             rows = rows.set_column(i, schema.field(i), _one_zero(rows.column(i)))
+        elif pa.types.is_nested(schema.field(i).type):
+            codes, values[i] = coded(rows.column(i))
+            rows = rows.set_column(i, schema.field(i).name, codes)
     # the names of columns may be those of Arrow's own results: group by positions instead
     keys = [str(i) for i in range(width)]
     plain = rows.rename_columns([*keys, *(f"w{i}" for i in range(numbers))])
     sums = [(f"w{i}", "sum") for i in range(numbers)]
     grouped = plain.group_by(keys, use_threads=False).aggregate(sums)
     grouped = grouped.select([*keys, *(f"w{i}_sum" for i in range(numbers))])
+    for i, distinct in values.items():
+        grouped = grouped.set_column(i, str(i), distinct.take(grouped.column(i)))
     result = grouped.rename_columns([*schema.names[:width], *held]).cast(schema)
     some = pc.not_equal(result.column(width), 0)
     for i in range(1, numbers):

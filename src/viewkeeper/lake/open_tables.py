@@ -23,6 +23,7 @@ _NATIVE_KEYS = {
 }  # fmt: skip
 _FLOATS = {"float", "double"}
 _NOT_NATIVE: set[str] = set()  # locations of tables that deltalake refused to write
+_COMPUTED = ("delta.generationExpression", "delta.identity")
 _FOREIGN = ("variant", "interval", "collate", "geometry", "geography", "time(")
 
 
@@ -81,7 +82,8 @@ def native_fields(spark: SparkSession, source: Source) -> list[StructField] | No
     foreign = any(mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN)
     binary = any(f.name in parts and f.dataType.typeName() == "binary" for f in fields)
     mapped = config.get("delta.columnMapping.mode", "none") != "none"
-    return None if foreign or binary or mapped else fields
+    computed = any(key.startswith(_COMPUTED) for f in fields for key in f.metadata)
+    return None if foreign or binary or mapped or computed else fields
 
 
 def refuse(source: Source) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from viewkeeper.transactions.steps import (
     local_rows,
     same_columns,
 )
-from viewkeeper.transactions.targets import Target, cast, lost, may_lose, selected
+from viewkeeper.transactions.targets import Target, cast, is_default, lost, may_lose, selected
 
 _ROW, _CLAUSE, _COPIES, _PAIRS = "__row", "__clause", "__copies", "__pairs"
 _LOST = "__lost"
@@ -65,15 +65,31 @@ class MergeStep:
         for rows in changed.values():
             if rows is not None:
                 overlay = overlay.deleted(fitted(self._part(rows, "o"), self.target))
-        for kind, rows in changed.items():
-            updates = [i for i, c in enumerate(self._clauses(kind)) if c.action == "update"]
-            if rows is not None and updates:
-                chosen = pc.is_in(rows.column(_CLAUSE), value_set=pa.array(updates, pa.int32()))
-                new = self._part(rows.filter(chosen), "n")
-                overlay = overlay.inserted(arriving(new, self.target))
-        if missing is not None:
-            overlay = overlay.inserted(arriving(self._part(missing, "n"), self.target))
+        for kind, rows in {**changed, "missing": missing}.items():
+            if rows is not None:
+                for new in self._arriving(state.spark, kind, rows):
+                    overlay = overlay.inserted(new)
         state.put(overlay)
+
+    def _arriving(self, spark: SparkSession, kind: str, rows: pa.Table) -> Iterator[pa.Table]:
+        """What the rows become by those clauses that update or insert. Clauses that give the same
+        of the columns that the table generates are taken together."""
+        alike: dict[frozenset[str], list[int]] = {}
+        for i, c in enumerate(self._clauses(kind)):
+            if c.action != "delete":
+                given = frozenset(self._given(c) & self.target.generated.keys())
+                alike.setdefault(given, []).append(i)
+        for given, clauses in alike.items():
+            chosen = pc.is_in(rows.column(_CLAUSE), value_set=pa.array(clauses, pa.int32()))
+            new = self._part(rows.filter(chosen), "n")
+            yield arriving(spark, new, self.target, given, self.text)
+
+    def _given(self, c: Clause) -> frozenset[str]:
+        """The columns that a clause gives."""
+        if c.values is None:
+            given = {n.lower() for n in self.schema.names}
+            return frozenset(n for n in self.target.columns if n.lower() in given)
+        return frozenset(self.target.field(n).name for n, e in c.values if not is_default(e))
 
     def analyse(self, spark: SparkSession) -> None:
         """Lets Spark look at each clause."""
@@ -229,7 +245,8 @@ def merge_step(
             hint="Give each of its columns a name of its own.",
         )
     given = {n.lower() for n in schema.names}
-    lacking = [f.name for f in into.fields if f.name.lower() not in given]
+    names = (f.name for f in into.fields if f.name not in into.generated)
+    lacking = [name for name in names if name.lower() not in given]
     if lacking and not some and any(c.values is None and c.action != "delete" for c in s.clauses):
         raise StatementError(
             f"the source has no column {lacking[0]}, which the star sets",

@@ -7,7 +7,7 @@ that it finds. The rest of the papers' composition is in ``engine.overlay``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +29,7 @@ from viewkeeper.transactions.state import Reading, State, read_query, values_of
 from viewkeeper.transactions.targets import (
     Target,
     cast,
+    is_default,
     lost,
     may_lose,
     rows_from,
@@ -83,12 +84,14 @@ class InsertQuery:
 
     target: Target
     reading: Reading
+    given: frozenset[str]  # the columns that the statement names
     checked: bool = False  # whether the reading's last column is that of ``_with_lost``
 
     def run(self, state: State) -> None:
         same_columns(self, state)
-        found = state.answer_of(self.reading)
-        rows = arriving(_kept(found, self.checked, self.target, self.reading.text), self.target)
+        text = self.reading.text
+        found = _kept(state.answer_of(self.reading), self.checked, self.target, text)
+        rows = arriving(state.spark, found, self.target, self.given, text)
         state.put(state.overlay(self.target.pin.source.name).inserted(rows))
 
 
@@ -100,7 +103,8 @@ class Change:
     target: Target
     reading: Reading
     places: tuple[int, ...] | None = None  # where a column's new value is; None: deleted
-    checked: bool = False  # as above
+    given: frozenset[str] = frozenset()  # as above
+    checked: bool = False
 
     def run(self, state: State) -> None:
         same_columns(self, state)
@@ -110,7 +114,10 @@ class Change:
         overlay = state.overlay(self.target.pin.source.name).deleted(old)
         if self.places is not None:
             new = found.select([str(i) for i in self.places])
-            overlay = overlay.inserted(arriving(new, self.target))
+            text = self.reading.text
+            overlay = overlay.inserted(
+                arriving(state.spark, new, self.target, self.given, text),
+            )
         state.put(overlay)
 
 
@@ -125,9 +132,18 @@ def fitted(rows: pa.Table, into: Target) -> pa.Table:
         ) from error
 
 
-def arriving(rows: pa.Table, into: Target) -> pa.Table:
-    """Rows that are put into a table, as it will keep them."""
-    return stored(fitted(rows, into), into)
+def arriving(
+    spark: SparkSession, rows: pa.Table, into: Target, given: Collection[str], text: str
+) -> pa.Table:
+    """Rows that are put into a table, as it will keep them; columns that the table generates, and
+    the statement does not give, are computed from the others."""
+    rows = fitted(rows, into)
+    computed = into.computed(given)
+    if computed and rows.num_rows:
+        frame = spark.createDataFrame(rows, schema=into.pin.schema(into.columns))
+        items = [f"{computed.get(n) or quoted(n)} AS {quoted(n)}" for n in into.columns]
+        rows = fitted(asked(lambda: frame.selectExpr(*items).toArrow(), text), into)
+    return stored(rows, into)
 
 
 def _kept(rows: pa.Table, checked: bool, into: Target, text: str) -> pa.Table:
@@ -157,6 +173,7 @@ def check_kept(places: pa.ChunkedArray, into: Target, text: str) -> None:
 def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
     """INSERT of what the user gave: rows, or a DataFrame, by the names of its columns. Columns
     without a value get their defaults."""
+    text = f"INSERT INTO {into.name}"
     if isinstance(given, DataFrame):
         _check_once([into.field(c).name for c in given.columns], "the DataFrame")
         named = {into.field(c).name: quoted(c) for c in given.columns}
@@ -164,7 +181,7 @@ def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
         zone = str(spark.conf.get("spark.sql.session.timeZone"))
         rows, columns = rows_from(given, into, zone)
         if all(f.name in columns or into.default(f) == "NULL" for f in into.fields):
-            return InsertRows(into, stored(rows, into))
+            return InsertRows(into, arriving(spark, rows, into, columns, text))
         given = spark.createDataFrame(rows, schema=into.pin.schema(into.columns))
         named = {name: quoted(name) for name in columns}
     checked = may_lose(spark)
@@ -172,8 +189,8 @@ def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
     frame = asked(lambda: given.selectExpr(*items), "the DataFrame")
     if is_local(given):
         rows = _kept(asked(frame.toArrow, "the DataFrame"), checked, into, "the DataFrame")
-        return InsertRows(into, arriving(rows, into))
-    return InsertQuery(into, read_query(spark, frame, f"INSERT INTO {into.name}"), checked)
+        return InsertRows(into, arriving(spark, rows, into, named, text))
+    return InsertQuery(into, read_query(spark, frame, text), frozenset(named), checked)
 
 
 def _items(into: Target, given: Mapping[str, str]) -> list[str]:
@@ -225,8 +242,9 @@ def insert_query_step(spark: SparkSession, s: reading.Insert, find: Find, text: 
     sql = f"SELECT {', '.join(items)} FROM ({query}\n) AS `__q` ({names})"
     rows = asked(lambda: local_rows(spark, sql), text)
     if rows is not None:
-        return InsertRows(into, arriving(_kept(rows, checked, into, text), into))
-    return InsertQuery(into, _read(spark, sql, text), checked)
+        rows = _kept(rows, checked, into, text)
+        return InsertRows(into, arriving(spark, rows, into, columns, text))
+    return InsertQuery(into, _read(spark, sql, text), frozenset(columns), checked)
 
 
 def _check_once(columns: list[str], text: str) -> None:
@@ -250,6 +268,7 @@ def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -
     """UPDATE table SET column = expression WHERE condition."""
     into = find(s.table)
     sets = [(into.field(name), expression) for name, expression in s.values]
+    given = frozenset(f.name for f, e in sets if not is_default(e))
     places = {f.name: i for i, f in enumerate(into.fields)}
     if len({f.name for f, _ in sets}) < len(sets):
         raise StatementError("a column is set twice", text=text, hint="Set each column once.")
@@ -260,7 +279,7 @@ def update_step(spark: SparkSession, s: reading.Update, find: Find, text: str) -
     items = _with_lost(into, items, {f.name: into.value(e, f) for f, e in sets}, checked)
     columns = ", ".join([selected(into.columns), *items])
     order = tuple(places[f.name] for f in into.fields)
-    return Change(into, _over(spark, into, s, columns, text), order, checked)
+    return Change(into, _over(spark, into, s, columns, text), order, given, checked)
 
 
 def _over(

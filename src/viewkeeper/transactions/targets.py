@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +17,13 @@ from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import UnknownColumnError, suggestion
 from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated
 from viewkeeper.lake.lanes import OP
+from viewkeeper.lake.nested import as_arrow, loosened, type_sql
 from viewkeeper.lake.sources import quoted
 from viewkeeper.transactions.errors import RowError, UnsupportedTableError
 
 _TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 _DEFAULT = "CURRENT_DEFAULT"
+_GENERATED = "delta.generationExpression"
 _RESERVED = {GONE, COME, COPIES, OP, WEIGHT, "__n", "__less"}
 
 
@@ -53,7 +54,26 @@ class Target:
 
     def value(self, text: str, field: StructField) -> str:
         """What a statement sets a column to, as SQL; DEFAULT is a word, not an expression."""
-        return self.default(field) if text.strip().upper() == "DEFAULT" else text
+        return self.default(field) if is_default(text) else text
+
+    @property
+    def generated(self) -> dict[str, str]:
+        """The columns that are computed from others, with their expressions in SQL."""
+        return generated(self.fields)
+
+    def computed(self, given: Collection[str]) -> dict[str, str]:
+        """Those of them that are not among the columns that a statement gives."""
+        return {n: cast(e, self.field(n)) for n, e in self.generated.items() if n not in given}
+
+
+def is_default(text: str) -> bool:
+    """Whether a statement sets a column to its default."""
+    return text.strip().upper() == "DEFAULT"
+
+
+def generated(fields: Iterable[StructField]) -> dict[str, str]:
+    """The columns that a table computes from others, with their expressions in SQL."""
+    return {f.name: str(f.metadata[_GENERATED]) for f in fields if _GENERATED in f.metadata}
 
 
 def target(name: str, pin: Pin, *, own: bool = False) -> Target:
@@ -67,12 +87,13 @@ def target(name: str, pin: Pin, *, own: bool = False) -> Target:
             raise _refused(name, f"its column {f.name} has a name that viewkeeper uses itself")
         if "`" in f.name:  # Delta's MERGE with a change feed fails, when it is in the journal
             raise _refused(name, f"its column {f.name} has a backquote in its name")
-        if "delta.generationExpression" in kind:
-            raise _refused(name, f"its column {f.name} is generated")
         if any(k.startswith("delta.identity") for k in kind):
             raise _refused(name, f"its column {f.name} is an identity column")
-        if str(kind.get(_TEXT, "")).startswith("char"):
-            raise _refused(name, f"its column {f.name} is of type {kind[_TEXT]}")
+        text = str(kind.get(_TEXT, ""))
+        if "char" in text and not text.startswith("varchar("):
+            raise _refused(name, f"its column {f.name} is of type {text}")
+        if f.dataType != loosened(f.dataType):
+            raise _refused(name, f"its column {f.name} has values inside that are NOT NULL")
     odd = writable(fields)
     if odd is not None:
         kind_ = next(f.dataType.simpleString() for f in fields if f.name == odd)
@@ -114,6 +135,8 @@ def rows_from(given: Any, into: Target, zone: str = "UTC") -> tuple[pa.Table, se
                 some = f.name in names and not all(f.name in row for row in listed)
                 if some and into.default(f) != "NULL":
                     raise _wrong(into, f"some of the rows have no {f.name}, which has a default")
+                if some and f.name in into.generated:
+                    raise _wrong(into, f"some of the rows have no {f.name}, which is generated")
             columns = [[row.get(f.name) for row in listed] for f in schema]
         else:
             names = set(into.columns)
@@ -167,14 +190,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     Traceback (most recent call last):
     ValueError: 4.5 is not a whole number
     """
-    if pa.types.is_integer(kind):
-        for v in values:
-            if isinstance(v, float) and not v.is_integer():
-                raise ValueError(f"{v!r} is not a whole number")
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        naive = [isinstance(v, datetime) and v.tzinfo is None for v in values]
-        values = [v.astimezone() if n else v for v, n in zip(values, naive, strict=True)]
-    return pa.array(values, kind)
+    return pa.array([as_arrow(v, kind) for v in values], kind)
 
 
 def _by_name(
@@ -200,7 +216,8 @@ def _wrong(into: Target, why: str) -> RowError:
 
 
 def check_rows(spark: SparkSession, overlay: Overlay) -> None:
-    """What Delta would check at the commit: NOT NULL, CHECK, the length of text, append only."""
+    """What Delta would check at the commit: NOT NULL, CHECK, the length of text, append only, that
+    generated columns are as their expressions say."""
     config = overlay.pin.metadata.get("configuration") or {}
     name = overlay.pin.source.name
     rows = overlay.rows
@@ -226,6 +243,8 @@ def check_rows(spark: SparkSession, overlay: Overlay) -> None:
                     hint="Shorten it.",
                 )
     checks = {k: v for k, v in config.items() if k.startswith("delta.constraints.")}
+    for column, text in generated(overlay.fields).items():
+        checks[f"{column} is generated"] = f"{quoted(column)} <=> ({text})"
     if checks:
         _check_expressions(spark, overlay, more, checks)
 
@@ -256,7 +275,7 @@ def _check_expressions(
 
 def cast(text: str, field: StructField) -> str:
     """An expression as a value of a column, in SQL."""
-    return f"CAST(({text}\n) AS {field.dataType.simpleString()})"
+    return f"CAST(({text}\n) AS {type_sql(field.dataType)})"
 
 
 def may_lose(spark: SparkSession) -> bool:
@@ -271,7 +290,7 @@ def lost(values: Iterable[tuple[str, StructField]], into: Target, when: str = "t
     as branches of a CASE in SQL."""
     found = []
     for text, f in values:
-        tried = f"TRY_CAST(({text}\n) AS {f.dataType.simpleString()})"
+        tried = f"TRY_CAST(({text}\n) AS {type_sql(f.dataType)})"
         bad = f"({text}\n) IS NOT NULL AND {tried} IS NULL"
         found.append(f"WHEN {when} AND {bad} THEN {into.columns.index(f.name)}")
     return found

@@ -67,6 +67,7 @@ LAYERS = [
     "home",
     "jars",
     "catalog",
+    "entries",
     "session",
     "names",
     "views",

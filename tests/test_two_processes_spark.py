@@ -194,6 +194,41 @@ def applied_once(
         two.ask(number, "right", view=view, text=text)
 
 
+def test_what_only_sparks_catalog_holds_is_seen_by_both(two: Two) -> None:
+    """Plain views, SQL functions, tables of other formats: made, changed and dropped."""
+
+    def sql(number: int, text: str) -> list[Any]:
+        return list(two.ask(number, "sql", text=text))
+
+    sql(0, "CREATE SCHEMA side")
+    sql(0, "CREATE VIEW side.small (n COMMENT 'a number') AS SELECT x FROM t WHERE x < 99")
+    sql(0, "CREATE FUNCTION twice(n INT) RETURNS INT RETURN n * 2")
+    sql(0, "CREATE TABLE words (w STRING, p INT) USING csv PARTITIONED BY (p)")
+    sql(0, "INSERT INTO words VALUES ('one', 1), ('two', 2)")
+    text = "SELECT count(*) AS n, sum(twice(n)) AS s FROM side.small"
+    assert sql(1, text) == sql(0, text)
+    assert sorted(sql(1, "SELECT p, w FROM words WHERE p > 0")) == [[1, "one"], [2, "two"]]
+    two.ask(1, "create", view="over", text=text, options={"refresh": "incremental"})
+    sql(0, "INSERT INTO t VALUES ('z', 50)")
+    assert [r["strategy"] for r in two.ask(0, "refresh", view="over")] == ["incremental"]
+    two.ask(0, "right", view="over", text=text)
+
+    sql(1, "CREATE OR REPLACE VIEW side.small AS SELECT x + 1 AS n FROM t")
+    sql(1, "CREATE OR REPLACE FUNCTION twice(n INT) RETURNS INT RETURN n * 2 + 1")
+    plain = "SELECT count(*), sum((x + 1) * 2 + 1) FROM t"
+    assert sql(0, text) == sql(1, text) == sql(0, plain)
+
+    two.ask(0, "drop", view="over")
+    for what in ("VIEW side.small", "FUNCTION twice", "TABLE words"):
+        sql(0, f"DROP {what}")
+    assert sql(1, "SHOW VIEWS IN side") == []
+    assert not [row for row in sql(1, "SHOW USER FUNCTIONS IN default") if "twice" in row[0]]
+    assert "words" not in [row[1] for row in sql(1, "SHOW TABLES IN default")]
+    sql(1, "DROP SCHEMA side")
+    sql(1, "DELETE FROM t WHERE c = 'z'")
+    two.ask(1, "refresh", view=None)
+
+
 @pytest.mark.parametrize(
     ("view", "text", "change", "options"),
     [

@@ -64,8 +64,16 @@ def _entry(spark: Any, schema: str, table: str, folder: Path) -> Any:
     places[0] = some(jvm.java.net.URI("file", None, str(folder), None))
     columns = jvm.org.apache.spark.sql.types.StructType()
     parts = [name, catalog.CatalogTableType.MANAGED(), storage.copy(*places), columns]
-    parts.append(some("delta"))
+    return new_entry(spark, [*parts, some("delta")])
+
+
+def new_entry(spark: Any, parts: list[Any]) -> Any:
+    """An entry of the catalog from the first of its fields; the others have their defaults.
+
+    >>> new_entry(spark, [name, kind, storage, columns])                  # doctest: +SKIP
+    """
+    entry, fields = spark._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTable, list(parts)
     with suppress(Py4JError):  # there is no such default any more: all fields are there
         while True:
-            parts.append(getattr(catalog.CatalogTable, f"apply$default${len(parts) + 1}")())
-    return catalog.CatalogTable(*parts)
+            fields.append(getattr(entry, f"apply$default${len(fields) + 1}")())
+    return entry(*fields)

@@ -26,7 +26,7 @@ from viewkeeper.records import (
 )
 from viewkeeper.refreshing import failure
 from viewkeeper.session import local_session
-from viewkeeper.statements import read_statement
+from viewkeeper.statements import changes_catalog, read_statement
 from viewkeeper.transactions.guarding import (
     ConstraintExplanation,
     explain_constraint,
@@ -372,7 +372,10 @@ class Keeper(Guarding):
         self._views.sync()
         statement = read_statement(text)
         if statement is None:
-            return self.spark.sql(text)
+            found = self.spark.sql(text)
+            if changes_catalog(text):
+                self._views.keep()
+            return found
         match statement.verb:
             case "create":
                 assert statement.name is not None and statement.query is not None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import datetime
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from viewkeeper.creating import Wanted, create
@@ -31,6 +35,7 @@ class Core:
         self._transactions = Transactions(self._host())
         self._subscriptions = Subscriptions(self._host())
         self._views.sync()
+        atexit.register(_at_exit, weakref.ref(self))
         try:
             self._transactions.recover()
         except TransactionError as error:  # whoever repairs the table must be able to connect
@@ -48,8 +53,14 @@ class Core:
     def stop(self) -> None:
         """Ends the Spark session."""
         if self._spark is not None:
+            self._at_end()
             self._spark.stop()
             self._spark = None
+
+    def _at_end(self) -> None:
+        """What ``spark.sql`` put into the catalog is kept, as far as Spark can still be asked."""
+        with contextlib.suppress(SessionError, Py4JError, OSError):
+            self._views.keep()
 
     def _refresh(
         self,
@@ -74,6 +85,7 @@ class Core:
 
     def _create(self, wanted: Wanted) -> RefreshReport:
         self._views.sync()
+        self._views.keep()
         old = self._views.find(wanted.name)
         if old is not None and wanted.replace:  # a constraint may not hold for another query
             for record in with_downstream(old, self._views.all()):
@@ -116,3 +128,10 @@ class Core:
     def _deliver(self) -> None:
         """Views may have changed: tells those who asked to be told."""
         self._subscriptions.deliver()
+
+
+def _at_exit(core: weakref.ref[Core]) -> None:
+    """A process ends without ``stop``."""
+    there = core()
+    if there is not None:
+        there._at_end()

@@ -54,6 +54,7 @@ class Guarding(Core):
         >>> keeper.add_constraint("k", vk.key("orders", "id"))            # doctest: +SKIP
         """
         self._views.sync()
+        self._views.keep()
         return add_constraint(self._transactions, name, query)
 
     def drop_constraint(self, name: str, *, if_exists: bool = False) -> None:

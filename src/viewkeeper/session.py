@@ -18,6 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from viewkeeper.catalog import register, set_kind
+from viewkeeper.entries import Entries
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.jars import delta_session
 from viewkeeper.lake.sources import quoted
@@ -46,6 +47,7 @@ DEFAULTS = {
 }
 _LAKE = "spark.viewkeeper.lake"
 _SYNCED: dict[str, Any] = {}  # by lake, what the catalog was last brought up to
+_ENTRIES: dict[tuple[str, Path], Entries] = {}  # by session and lake
 
 
 def local_session(path: str | os.PathLike[str], config: dict[str, str] | None = None) -> Any:
@@ -101,8 +103,26 @@ def lake_of(spark: Any) -> Path | None:
     return Path(found) if found else None
 
 
+def keep(spark: Any, lake: Path) -> None:
+    """Writes into the folder what only the session's catalog holds: views, functions, tables that
+    are not Delta's, or are elsewhere."""
+    _entries(spark, lake).keep()
+
+
+def _entries(spark: Any, lake: Path) -> Entries:
+    key = spark.sparkContext.applicationId, lake
+    if key not in _ENTRIES:
+        _ENTRIES[key] = Entries(spark, lake)
+    return _ENTRIES[key]
+
+
 def sync(spark: Any, lake: Path) -> None:
     """Brings the session's catalog up to the folder: tables that came, tables that went."""
+    _sync_tables(spark, lake)
+    _entries(spark, lake).load()
+
+
+def _sync_tables(spark: Any, lake: Path) -> None:
     schemas, here = _schemas(lake), _tables(lake)
     if _SYNCED.get(str(lake)) == (spark.sparkContext.applicationId, schemas, here):
         return
@@ -152,7 +172,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _known(spark: Any) -> dict[tuple[str, str], Path | None]:
-    """The tables in the session's catalog; None as the folder of a view."""
+    """The tables in the session's catalog; None as the folder of all that are not Delta's."""
     catalog = spark._jsparkSession.sessionState().catalog()
     found: dict[tuple[str, str], Path | None] = {}
     schemas = catalog.listDatabases()
@@ -162,7 +182,9 @@ def _known(spark: Any) -> dict[tuple[str, str], Path | None]:
         for j in range(names.size()):
             table = catalog.externalCatalog().getTable(schema, names.apply(j))
             uri = table.storage().locationUri()
-            folder = Path(uri.get().getPath()) if uri.isDefined() else None
+            kind = table.provider()
+            delta = kind.isDefined() and str(kind.get()).lower() == "delta"
+            folder = Path(uri.get().getPath()) if delta and uri.isDefined() else None
             found[schema.lower(), names.apply(j).lower()] = folder
     return found
 

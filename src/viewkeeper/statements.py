@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,15 @@ def in_parentheses(query: str) -> str:
     if not tokens:
         return f"({query}\n)"
     return f"({query[: tokens[-1].end + 1 - len(_BEFORE)]})"
+
+
+def changes_catalog(text: str) -> bool:
+    """Whether one of Spark's statements may change what the catalog holds.
+
+    >>> changes_catalog("-- a view\\nCREATE VIEW v AS SELECT 1"), changes_catalog("SELECT 1")
+    (True, False)
+    """
+    return re.search(r"(?i)\b(create|replace|alter|drop|comment|undrop)\b", text) is not None
 
 
 def read_statement(text: str) -> Statement | None:

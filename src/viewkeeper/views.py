@@ -17,7 +17,7 @@ from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source
 from viewkeeper.names import full_name, full_name_or_none
 from viewkeeper.records import Record, UnknownViewError, View, named
-from viewkeeper.session import lake_of, sync
+from viewkeeper.session import keep, lake_of, sync
 
 
 class Views:
@@ -107,6 +107,11 @@ class Views:
         for record in records:
             if record.id not in self._shown:
                 self.show(record)
+
+    def keep(self) -> None:
+        """Lets other processes find what a statement of Spark's put into the catalog."""
+        if self._lake is not None:
+            keep(self.spark, self._lake)
 
     def show(self, record: Record) -> None:
         """Gives the view its names in the catalog: what readers see of the store."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import viewkeeper as vk
-from viewkeeper.errors import ViewKeeperError
+from keeper_checks import fails
 from viewkeeper.lake.sources import find
 from viewkeeper.transactions.constraints import Constraint
 from viewkeeper.transactions.journal import Journal
@@ -43,14 +43,6 @@ def insert(keeper: vk.Keeper, name: str, *values: Any) -> Any:
     with keeper.transaction() as t:
         t.insert(f"guard.{name}", [(v,) for v in values])
     return t.report
-
-
-def fails(code: str, run: Any) -> ViewKeeperError:
-    with pytest.raises(ViewKeeperError) as caught:
-        run()
-    assert caught.value.code == code, str(caught.value)
-    assert caught.value.hint
-    return caught.value
 
 
 def test_own_tables_by_any_name(keeper: vk.Keeper) -> None:

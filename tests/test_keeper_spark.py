@@ -13,13 +13,10 @@ import pytest
 from deltalake import write_deltalake
 
 import viewkeeper as vk
+from keeper_checks import bag, fails
 from viewkeeper.errors import NotationError, ViewKeeperError
 
 FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
-
-
-def bag(frame: Any) -> Counter[Any]:
-    return Counter(map(tuple, frame.collect()))
 
 
 def same(keeper: vk.Keeper, name: str, sql: str) -> None:
@@ -114,13 +111,6 @@ def test_bad_input_gets_the_right_error_and_changes_nothing(keeper: vk.Keeper) -
     keeper.create_view("shop.base", "SELECT a, b FROM shop.r")
     keeper.create_view("shop.over", "SELECT b, count(*) AS n FROM shop.base GROUP BY b")
     before = {v: bag(keeper.spark.table(v)) for v in keeper.views()}
-
-    def fails(code: str, run: Any) -> ViewKeeperError:
-        with pytest.raises(ViewKeeperError) as caught:
-            run()
-        assert caught.value.code == code, str(caught.value)
-        assert caught.value.hint
-        return caught.value
 
     create = keeper.create_view
     fails("INVALID_QUERY", lambda: create("shop.x", "SELEC 1"))

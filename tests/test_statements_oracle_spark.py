@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
 import viewkeeper as vk
+from keeper_checks import fails
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.transactions.reading import read_change
 
@@ -52,14 +53,6 @@ def within(keeper: vk.Keeper, do: Callable[[vk.Transaction], Any]) -> Callable[[
             do(t)
 
     return run
-
-
-def fails(code: str, run: Any) -> ViewKeeperError:
-    with pytest.raises(ViewKeeperError) as caught:
-        run()
-    assert caught.value.code == code, str(caught.value)
-    assert caught.value.hint
-    return caught.value
 
 
 def same(keeper: vk.Keeper, columns: str, rows: str, statements: list[str], more: str = "") -> None:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row
 
 import viewkeeper as vk
-from transaction_checks import FEED, bag, fails, make, table
+from keeper_checks import FEED, bag, fails, make, table
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import Row
 
 import viewkeeper as vk
-from transaction_checks import FEED, bag, fails, make, table
+from keeper_checks import FEED, bag, fails, make, table
 
 HOME = "vk_transaction_tests"
 DEFAULTS = FEED.replace("(", "('delta.feature.allowColumnDefaults' = 'supported', ", 1)

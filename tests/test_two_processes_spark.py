@@ -219,11 +219,22 @@ def test_what_only_sparks_catalog_holds_is_seen_by_both(two: Two) -> None:
     assert sql(0, text) == sql(1, text) == sql(0, plain)
 
     two.ask(0, "drop", view="over")
+    code = f"""if True:
+        import viewkeeper as vk
+        spark = vk.connect({str(two.lake)!r}).spark
+        spark.sql("CREATE VIEW late AS SELECT 1 AS a")  # not by the keeper, which is not stopped
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert sql(0, "SELECT * FROM late") == sql(1, "SELECT * FROM late") == [[1]]
+    (two.lake / "_catalog" / "default.odd.table").write_text("{")  # a warning, no more
+    assert sql(0, "SELECT * FROM late") == [[1]]
+    (two.lake / "_catalog" / "default.odd.table").unlink()
+    sql(0, "DROP VIEW late")
     for what in ("VIEW side.small", "FUNCTION twice", "TABLE words"):
         sql(0, f"DROP {what}")
     assert sql(1, "SHOW VIEWS IN side") == []
     assert not [row for row in sql(1, "SHOW USER FUNCTIONS IN default") if "twice" in row[0]]
-    assert "words" not in [row[1] for row in sql(1, "SHOW TABLES IN default")]
+    assert not {"words", "late"} & {row[1] for row in sql(1, "SHOW TABLES IN default")}
     sql(1, "DROP SCHEMA side")
     sql(1, "DELETE FROM t WHERE c = 'z'")
     two.ask(1, "refresh", view=None)

@@ -12,6 +12,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
+from viewkeeper.algebra.texts import constant_text
 from viewkeeper.lake.sources import quoted
 
 
@@ -25,10 +26,9 @@ def register(spark: Any, schema: str, table: str, folder: Path) -> None:
     try:
         entry = _entry(spark, schema, table, folder)
     except (Py4JError, TypeError):  # another Spark than we know, with other fields
-        place = str(folder).replace("\\", "\\\\").replace("'", "\\'")
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {quoted(schema)}.{quoted(table)}"
-            f" USING delta LOCATION '{place}'"
+            f" USING delta LOCATION {constant_text(str(folder))}"
         )
         set_kind(spark, schema, table, "MANAGED")
         return
@@ -43,10 +43,31 @@ def set_kind(spark: Any, schema: str, table: str, kind: str) -> None:
     >>> set_kind(spark, "default", "t", "EXTERNAL")                       # doctest: +SKIP
     """
     found = _external(spark).getTable(schema, table)
-    parts = [found.productElement(i) for i in range(found.productArity())]
     kinds = spark._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
-    parts[1] = getattr(kinds, kind)()
-    _external(spark).alterTable(found.copy(*parts))
+    _external(spark).alterTable(copied(found, tableType=getattr(kinds, kind)()))
+
+
+def delta_folder(entry: Any) -> Path | None:
+    """The folder of a Delta table; None for all else in the catalog.
+
+    >>> delta_folder(catalog.getTable("default", "t"))                    # doctest: +SKIP
+    PosixPath('/lake/t')
+    """
+    place, kind = entry.storage().locationUri(), entry.provider()
+    delta = kind.isDefined() and str(kind.get()).lower() == "delta"
+    return Path(place.get().getPath()) if delta and place.isDefined() else None
+
+
+def copied(record: Any, **changed: Any) -> Any:
+    """A Scala record with some fields changed.
+
+    >>> copied(entry, comment=none)                                       # doctest: +SKIP
+    """
+    names = record.productElementNames().toSeq()
+    parts = [record.productElement(i) for i in range(names.size())]
+    for i in range(len(parts)):
+        parts[i] = changed.get(names.apply(i), parts[i])
+    return record.copy(*parts)
 
 
 def _external(spark: Any) -> Any:
@@ -59,11 +80,10 @@ def _entry(spark: Any, schema: str, table: str, folder: Path) -> Any:
     catalyst = jvm.org.apache.spark.sql.catalyst
     catalog = catalyst.catalog
     name = catalyst.TableIdentifier(table, some(schema), some("spark_catalog"))
-    storage = catalog.CatalogStorageFormat.empty()
-    places = [storage.productElement(i) for i in range(storage.productArity())]
-    places[0] = some(jvm.java.net.URI("file", None, str(folder), None))
+    place = some(jvm.java.net.URI("file", None, str(folder), None))
+    storage = copied(catalog.CatalogStorageFormat.empty(), locationUri=place)
     columns = jvm.org.apache.spark.sql.types.StructType()
-    parts = [name, catalog.CatalogTableType.MANAGED(), storage.copy(*places), columns]
+    parts = [name, catalog.CatalogTableType.MANAGED(), storage, columns]
     return new_entry(spark, [*parts, some("delta")])
 
 

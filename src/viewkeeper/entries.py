@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time as clock
 import urllib.parse
 import uuid
 import warnings
@@ -14,14 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
-from viewkeeper.catalog import new_entry
+from viewkeeper.catalog import copied, delta_folder, new_entry, set_kind
 from viewkeeper.frontend.jvm import OURS
 from viewkeeper.lake import jvm
+from viewkeeper.lake.sources import quoted
 
 _FOLDER = "_catalog"
 _TABLE, _FUNCTION = "table", "function"
+_UNREAD = (ValueError, KeyError, TypeError, AttributeError)  # of what is no entry
+_TICK = 2_000_000_000  # nanoseconds: no file system's clock is coarser
 Key = tuple[str, str, str]  # kind, schema, name
+Mark = tuple[int, int]  # a file's time, and its number: each write makes a new file
 
 
 class Entries:
@@ -38,7 +44,7 @@ class Entries:
         self.spark = spark
         self.lake = lake
         self._here: dict[Key, str] = {}  # as the session tells it
-        self._there: dict[Key, tuple[int, str]] = {}  # the file's time, and what it says
+        self._there: dict[Key, Mark] = {}  # which file it was
         self._seen = 0  # the folder's time
 
     def keep(self) -> None:
@@ -52,6 +58,11 @@ class Entries:
             self._there.pop(key, None)
         self._here = now
 
+    def keep_at_end(self) -> None:
+        """The same when a process ends, where Spark may have ended already."""
+        with contextlib.suppress(Py4JError, PySparkException, OSError):
+            self.keep()
+
     def load(self) -> None:
         """Brings the session up to what other processes wrote."""
         folder = self.lake / _FOLDER
@@ -64,16 +75,16 @@ class Entries:
         files = {key: path for path in folder.iterdir() if (key := _key(path)) is not None}
         for key, path in sorted(files.items()):
             with contextlib.suppress(FileNotFoundError):  # dropped just now
-                changed = path.stat().st_mtime_ns
-                if self._there.get(key, (0, ""))[0] != changed:
-                    text = path.read_text(encoding="utf-8")
-                    self._there[key] = changed, text
-                    self._put_if_read(key, text)
+                mark = _mark(path)
+                if self._there.get(key) != mark:
+                    self._there[key] = mark
+                    self._put_if_read(key, path.read_text(encoding="utf-8"))
         for key in self._there.keys() - files.keys():
             self._drop(key)
             del self._there[key]
             self._here.pop(key, None)
-        self._seen = time
+        # a folder may change again within one tick of its clock
+        self._seen = time if clock.time_ns() - time > _TICK else 0
 
     # ── files ──
 
@@ -87,7 +98,7 @@ class Entries:
         half = path.parent / f".{uuid.uuid4().hex}"
         half.write_text(text, encoding="utf-8")
         os.replace(half, path)
-        self._there[key] = path.stat().st_mtime_ns, text
+        self._there[key] = _mark(path)
 
     # ── the session ──
 
@@ -113,10 +124,8 @@ class Entries:
         """Whether an entry is a Delta table of the folder, or the name of one of our own views."""
         if entry.properties().contains(OURS) or entry.bucketSpec().isDefined():
             return True
-        if entry.provider().isEmpty() or str(entry.provider().get()).lower() != "delta":
-            return False
-        place = entry.storage().locationUri()
-        return bool(place.isDefined() and self.lake in Path(place.get().getPath()).parents)
+        folder = delta_folder(entry)
+        return folder is not None and self.lake in folder.parents
 
     def _table_text(self, entry: Any) -> str:
         place = entry.storage().locationUri()
@@ -147,7 +156,14 @@ class Entries:
     def _put_if_read(self, key: Key, text: str) -> None:
         try:
             self._put(key, text)
-        except (ValueError, KeyError, TypeError, AttributeError, Py4JError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            Py4JError,
+            PySparkException,
+        ) as error:
             name = ".".join(key[1:])
             said = f"{self._path(key)}, which tells of the {key[0]} {name}, cannot be read: {error}"
             warnings.warn(said, RuntimeWarning, stacklevel=2)
@@ -158,7 +174,7 @@ class Entries:
         told = json.loads(text)
         catalog = self._catalog.externalCatalog()
         if not catalog.databaseExists(schema):
-            self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS `{schema.replace('`', '``')}`")
+            self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
         if kind == _FUNCTION:
             function = self._function(schema, name, told)
             if catalog.functionExists(schema, name):
@@ -187,8 +203,7 @@ class Entries:
         elif catalog.tableExists(schema, name):
             entry = catalog.getTable(schema, name)
             if entry.tableType().name() == "MANAGED":
-                types = self.spark._jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
-                catalog.alterTable(_copy(entry, tableType=types.EXTERNAL()))
+                set_kind(self.spark, schema, name, "EXTERNAL")
             catalog.dropTable(schema, name, True, False)
             self._catalog.refreshTable(entry.identifier())
 
@@ -212,10 +227,10 @@ class Entries:
         parts = [
             catalyst.TableIdentifier(name, some(schema), some("spark_catalog")),
             getattr(types, told["type"])(),
-            _copy(storage, locationUri=option(place), properties=maps.toScalaMap(told["options"])),
+            copied(storage, locationUri=option(place), properties=maps.toScalaMap(told["options"])),
             java.org.apache.spark.sql.types.DataType.fromJson(json.dumps(told["schema"])),
         ]
-        return _copy(
+        return copied(
             new_entry(spark, parts),
             provider=option(told["provider"]),
             partitionColumnNames=jvm.seq(spark, told["partitions"]),
@@ -261,13 +276,9 @@ def _key(path: Path) -> Key | None:
     return parts[2], schema, name
 
 
-def _copy(record: Any, **changed: Any) -> Any:
-    """A Scala record with some fields changed."""
-    names = _list(record.productElementNames().toSeq())
-    parts = [record.productElement(i) for i in range(len(names))]
-    for name, value in changed.items():
-        parts[names.index(name)] = value
-    return record.copy(*parts[: len(names)])
+def _mark(path: Path) -> Mark:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ino
 
 
 def _list(items: Any) -> list[Any]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import datetime
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from viewkeeper.creating import Wanted, create
@@ -35,7 +31,6 @@ class Core:
         self._transactions = Transactions(self._host())
         self._subscriptions = Subscriptions(self._host())
         self._views.sync()
-        atexit.register(_at_exit, weakref.ref(self))
         try:
             self._transactions.recover()
         except TransactionError as error:  # whoever repairs the table must be able to connect
@@ -53,14 +48,10 @@ class Core:
     def stop(self) -> None:
         """Ends the Spark session."""
         if self._spark is not None:
-            self._at_end()
+            if self._spark.sparkContext._jsc is not None:
+                self._views.keep_at_end()
             self._spark.stop()
             self._spark = None
-
-    def _at_end(self) -> None:
-        """What ``spark.sql`` put into the catalog is kept, as far as Spark can still be asked."""
-        with contextlib.suppress(SessionError, Py4JError, OSError):
-            self._views.keep()
 
     def _refresh(
         self,
@@ -128,10 +119,3 @@ class Core:
     def _deliver(self) -> None:
         """Views may have changed: tells those who asked to be told."""
         self._subscriptions.deliver()
-
-
-def _at_exit(core: weakref.ref[Core]) -> None:
-    """A process ends without ``stop``."""
-    there = core()
-    if there is not None:
-        there._at_end()

@@ -7,6 +7,7 @@ one after another or at once, see the same tables and views.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from py4j.java_gateway import JavaPackage
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from viewkeeper.catalog import register, set_kind
+from viewkeeper.catalog import delta_folder, register, set_kind
 from viewkeeper.entries import Entries
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.jars import delta_session
@@ -109,10 +110,16 @@ def keep(spark: Any, lake: Path) -> None:
     _entries(spark, lake).keep()
 
 
+def keep_at_end(spark: Any, lake: Path) -> None:
+    """The same, as far as Spark can still be asked."""
+    _entries(spark, lake).keep_at_end()
+
+
 def _entries(spark: Any, lake: Path) -> Entries:
     key = spark.sparkContext.applicationId, lake
     if key not in _ENTRIES:
         _ENTRIES[key] = Entries(spark, lake)
+        atexit.register(_ENTRIES[key].keep_at_end)  # a process may end without ``stop``
     return _ENTRIES[key]
 
 
@@ -181,11 +188,7 @@ def _known(spark: Any) -> dict[tuple[str, str], Path | None]:
         names = catalog.externalCatalog().listTables(schema)
         for j in range(names.size()):
             table = catalog.externalCatalog().getTable(schema, names.apply(j))
-            uri = table.storage().locationUri()
-            kind = table.provider()
-            delta = kind.isDefined() and str(kind.get()).lower() == "delta"
-            folder = Path(uri.get().getPath()) if delta and uri.isDefined() else None
-            found[schema.lower(), names.apply(j).lower()] = folder
+            found[schema.lower(), names.apply(j).lower()] = delta_folder(table)
     return found
 
 

@@ -10,6 +10,7 @@ from sqlglot import TokenType, tokenize
 from sqlglot.errors import SqlglotError
 
 from viewkeeper.errors import NotationError
+from viewkeeper.records import InvalidOptionError
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,22 @@ class Statement:
     def options(self) -> dict[str, str]:
         """The options of ``create_view`` that the statement gives.
 
-        >>> Statement("create", "v", properties={"refresh": "full"}).options
+        >>> Statement("create", "v", properties={"viewkeeper.refresh": "FULL"}).options
         {'refresh': 'full'}
+        >>> Statement("create", "v", properties={"x": "1"}).options
+        Traceback (most recent call last):
+        viewkeeper.records.InvalidOptionError: [INVALID_OPTION] a view has no property 'x'
+        Use 'refresh', 'maintain'.
         """
-        return dict(self.properties)
+        found = {}
+        for key, value in self.properties.items():
+            name = key.removeprefix("viewkeeper.")
+            if name not in (*_OPTIONS, "comment"):
+                raise InvalidOptionError(
+                    f"a view has no property {key!r}", hint=f"Use {', '.join(map(repr, _OPTIONS))}."
+                )
+            found[name] = value if name == "comment" else value.lower()
+        return found
 
 
 def in_parentheses(query: str) -> str:
@@ -214,23 +227,19 @@ class _Reader:
         found: dict[str, str] = {}
         self.expect("(")
         while True:
-            first = self.at
             key = self.key()
-            if key not in _OPTIONS:
-                self.at = first
-                raise self.error(f"no property {key!r}: there are 'refresh' and 'maintain'")
             self.take("=")
             if self.done or self.word in (",", ")"):
                 raise self.error("expected a value")
             self.at += 1
-            found[key] = str(self.tokens[self.at - 1].text).lower()
+            found[key] = str(self.tokens[self.at - 1].text)
             if not self.take(","):
                 break
         self.expect(")")
         return found
 
     def key(self) -> str:
-        """The name of a property, with or without ``viewkeeper.`` in front, in quotes or not."""
+        """The name of a property, in quotes or not."""
         if self.done or self.word in (",", ")", "="):
             raise self.error("expected a property")
         parts = [self.tokens[self.at].text]
@@ -238,7 +247,7 @@ class _Reader:
         while self.take("."):
             parts.append("" if self.done else self.tokens[self.at].text)
             self.at += not self.done
-        return ".".join(parts).lower().removeprefix("viewkeeper.")
+        return ".".join(parts).lower()
 
     def expect(self, word: str) -> None:
         if not self.take(word):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
+from viewkeeper.algebra.texts import constant_text
 from viewkeeper.compiled import Compiled
 from viewkeeper.definitions import Definitions, reads
 from viewkeeper.errors import suggestion
@@ -17,7 +17,7 @@ from viewkeeper.lake import jvm
 from viewkeeper.lake.sources import Source
 from viewkeeper.names import full_name, full_name_or_none
 from viewkeeper.records import Record, UnknownViewError, View, named
-from viewkeeper.session import keep, lake_of, sync
+from viewkeeper.session import keep, keep_at_end, lake_of, sync
 
 
 class Views:
@@ -113,11 +113,16 @@ class Views:
         if self._lake is not None:
             keep(self.spark, self._lake)
 
+    def keep_at_end(self) -> None:
+        """The same, before the session ends."""
+        if self._lake is not None:
+            keep_at_end(self.spark, self._lake)
+
     def show(self, record: Record) -> None:
         """Gives the view its names in the catalog: what readers see of the store."""
         ours = f"TBLPROPERTIES ('{OURS}' = '{record.id}')"
         if record.comment:
-            ours = f"COMMENT {exp.Literal.string(record.comment).sql('spark')} {ours}"
+            ours = f"COMMENT {constant_text(record.comment)} {ours}"
         with jvm.with_settings(self.spark, record.settings) as spark:  # Spark keeps them
             for name, sql in ((record.name, record.reader), *record.others):
                 spark.sql(f"CREATE OR REPLACE VIEW {name} {ours} AS {sql}")

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from viewkeeper.lake.sources import quoted
+
 _NAN = object()
 
 
@@ -36,8 +38,8 @@ def type_sql(kind: DataType) -> str:
     if isinstance(kind, ArrayType):
         return f"array<{type_sql(kind.elementType)}>"
     if isinstance(kind, StructType):
-        fields = ((f.name.replace("`", "``"), type_sql(f.dataType)) for f in kind.fields)
-        return f"struct<{','.join(f'`{name}`:{text}' for name, text in fields)}>"
+        fields = (f"{quoted(f.name)}:{type_sql(f.dataType)}" for f in kind.fields)
+        return f"struct<{','.join(fields)}>"
     return str(kind.simpleString())
 
 
@@ -126,4 +128,6 @@ def _named(value: Any, names: Sequence[str]) -> Mapping[str, Any]:
     odd = [n for n in value if str(n).lower() not in spelled]
     if odd:
         raise ValueError(f"no field {odd[0]!r}: there are {', '.join(names)}")
+    if len({str(n).lower() for n in value}) < len(value):
+        raise ValueError(f"a field is there twice: {', '.join(map(str, value))}")
     return {spelled[str(n).lower()]: v for n, v in value.items()}

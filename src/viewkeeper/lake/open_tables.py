@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DecimalType, StructField, StructType
 
 from viewkeeper.lake import arrow, tips
-from viewkeeper.lake.sources import Source, tip
+from viewkeeper.lake.sources import GENERATED, IDENTITY, Source, tip
 
 _EXACT_DIGITS = 15  # of a decimal that a floating point number holds
 # Key types whose equality deltalake and Spark agree on; of the floats, all values but zero.
@@ -23,7 +23,6 @@ _NATIVE_KEYS = {
 }  # fmt: skip
 _FLOATS = {"float", "double"}
 _NOT_NATIVE: set[str] = set()  # locations of tables that deltalake refused to write
-_COMPUTED = ("delta.generationExpression", "delta.identity")
 _FOREIGN = ("variant", "interval", "collate", "geometry", "geography", "time(")
 
 
@@ -71,8 +70,8 @@ def can_write(spark: SparkSession, source: Source) -> bool:
 
 
 def native_fields(spark: SparkSession, source: Source) -> list[StructField] | None:
-    """The columns of a table that deltalake can write: our own properties, and types that it has;
-    None for other tables."""
+    """The columns of a table that deltalake can write: our own properties, types that it has, and
+    no column that the table computes; None for other tables."""
     if source.local_path is None or source.location in _NOT_NATIVE:
         return None
     metadata = tip(spark, source).metadata
@@ -82,7 +81,7 @@ def native_fields(spark: SparkSession, source: Source) -> list[StructField] | No
     foreign = any(mark in f.dataType.simpleString() for f in fields for mark in _FOREIGN)
     binary = any(f.name in parts and f.dataType.typeName() == "binary" for f in fields)
     mapped = config.get("delta.columnMapping.mode", "none") != "none"
-    computed = any(key.startswith(_COMPUTED) for f in fields for key in f.metadata)
+    computed = any(key.startswith((GENERATED, IDENTITY)) for f in fields for key in f.metadata)
     return None if foreign or binary or mapped or computed else fields
 
 

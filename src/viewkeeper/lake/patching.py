@@ -26,6 +26,7 @@ from viewkeeper.lake import arrow, history, log, lookup, vectors, written
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.history import Action
 from viewkeeper.lake.lookup import Files
+from viewkeeper.lake.sources import GENERATED, IDENTITY
 from viewkeeper.lake.vectors import FILE, ROW
 
 _SMALL = 512 * 1024  # bytes of a file that is rather written again
@@ -64,7 +65,7 @@ def can_commit(table: DeltaTable) -> bool:
         return False
     asked = any(key.startswith("delta.constraints.") for key in metadata.configuration)
     columns = json.loads(table.schema().to_json())["fields"]
-    heeded = ("delta.generationExpression", "delta.identity", "delta.invariants")
+    heeded = (GENERATED, IDENTITY, "delta.invariants")
     return not asked and not any(m.startswith(heeded) for c in columns for m in c["metadata"])
 
 

@@ -121,6 +121,10 @@ def find(spark: SparkSession, name: str) -> Source:
     return Source(full, tip(spark, found).table_id, location)
 
 
+GENERATED = "delta.generationExpression"  # in a column's metadata: its expression
+IDENTITY = "delta.identity"  # what such keys of a column that numbers rows begin with
+
+
 def quoted(part: str) -> str:
     """One part of a name in backquotes.
 

@@ -18,12 +18,11 @@ from viewkeeper.errors import UnknownColumnError, suggestion
 from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated
 from viewkeeper.lake.lanes import OP
 from viewkeeper.lake.nested import as_arrow, loosened, type_sql
-from viewkeeper.lake.sources import quoted
+from viewkeeper.lake.sources import GENERATED, IDENTITY, quoted
 from viewkeeper.transactions.errors import RowError, UnsupportedTableError
 
 _TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 _DEFAULT = "CURRENT_DEFAULT"
-_GENERATED = "delta.generationExpression"
 _RESERVED = {GONE, COME, COPIES, OP, WEIGHT, "__n", "__less"}
 
 
@@ -73,7 +72,7 @@ def is_default(text: str) -> bool:
 
 def generated(fields: Iterable[StructField]) -> dict[str, str]:
     """The columns that a table computes from others, with their expressions in SQL."""
-    return {f.name: str(f.metadata[_GENERATED]) for f in fields if _GENERATED in f.metadata}
+    return {f.name: str(f.metadata[GENERATED]) for f in fields if GENERATED in f.metadata}
 
 
 def target(name: str, pin: Pin, *, own: bool = False) -> Target:
@@ -87,7 +86,7 @@ def target(name: str, pin: Pin, *, own: bool = False) -> Target:
             raise _refused(name, f"its column {f.name} has a name that viewkeeper uses itself")
         if "`" in f.name:  # Delta's MERGE with a change feed fails, when it is in the journal
             raise _refused(name, f"its column {f.name} has a backquote in its name")
-        if any(k.startswith("delta.identity") for k in kind):
+        if any(k.startswith(IDENTITY) for k in kind):
             raise _refused(name, f"its column {f.name} is an identity column")
         text = str(kind.get(_TEXT, ""))
         if "char" in text and not text.startswith("varchar("):

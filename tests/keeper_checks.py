@@ -1,4 +1,4 @@
-"""What tests of transactions share: tables of the schema bank, and errors by their codes."""
+"""What tests of a keeper share: errors by their codes, rows as bags, tables of the schema bank."""
 
 from __future__ import annotations
 

@@ -43,6 +43,7 @@ def local_table(spark: Any, copy: Any, table: str) -> Any:
     from deltalake import DeltaTable
 
     from viewkeeper.lake.arrow import arrow_schema
+    from viewkeeper.lake.nested import local_frame
     from viewkeeper.lake.sources import find
 
     schema = spark.table(table).schema
@@ -57,7 +58,7 @@ def local_table(spark: Any, copy: Any, table: str) -> Any:
         rows = rows.cast(arrow_schema(schema.fields))
     except Exception:  # also types that deltalake has not, and views
         rows = spark.table(table).toArrow()
-    return copy.createDataFrame(rows, schema=schema)
+    return local_frame(copy, rows, schema)
 
 
 def _unhidden(table: Any, names: list[str]) -> pa.Table:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
-from viewkeeper.algebra.nodes import Empty, Query, Table
-from viewkeeper.algebra.scalars import NULL
+from viewkeeper.algebra.nodes import Empty, Project, Query, Table
+from viewkeeper.algebra.scalars import NULL, Col, Opaque, Scalar
 from viewkeeper.algebra.simplify.rewrite import simplify
 from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import postorder, tables
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.frontend import Definition, read
 from viewkeeper.frontend.jvm import orderable
+from viewkeeper.lake.comparing import as_entries, as_maps, has_maps
 from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune
@@ -108,10 +109,10 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
                 hint="Give it another name with AS.",
             )
     _check_stored(definition.schema, query)
-    incomparable = _incomparable(definition.schema)
+    kinds = [f.dataType for f in definition.schema.fields]
     blocked = definition.unsupported or definition.volatile
-    if incomparable and "map<" not in incomparable:  # maps can be grouped, others not even that
-        blocked = blocked or incomparable
+    others = [f.name for f in definition.schema.fields if not _only_maps(f.dataType)]
+    blocked = blocked or _incomparable(definition.schema, others)  # maps can be grouped
     if definition.query is None:
         names = tuple(definition.schema.names)
         return Compiled(definition, bag_store(Table("#query", names, "")), blocked)
@@ -131,7 +132,35 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     ordered = in_order(narrow, root)
     if ordered is not narrow:
         store = bag_store(ordered) if isinstance(store, BagStore) else store_of(ordered)
+    if isinstance(store, BagStore):
+        return Compiled(definition, _without_maps(store, kinds), blocked)
+    incomparable = _incomparable(definition.schema)
+    if incomparable and isinstance(store, GroupStore):  # groups are found by their keys alone
+        incomparable = _incomparable(_schema(spark, definition, store.build()), store.keys)
     return Compiled(definition, store, blocked, incomparable)
+
+
+def _only_maps(kind: DataType) -> bool:
+    """Whether values of a type could be sorted if its maps were arrays."""
+    return has_maps(kind) and orderable(kind.simpleString().replace("map<", "array<"))
+
+
+def _without_maps(store: BagStore, kinds: list[DataType]) -> BagStore:
+    """The store, with arrays of their entries in the place of maps."""
+    if not any(map(has_maps, kinds)):
+        return store
+    items = tuple(_written(as_entries, i, kind) for i, kind in enumerate(kinds))
+    shown = tuple(_written(as_maps, i, kind) for i, kind in enumerate(kinds))
+    return BagStore(Project(store.query, items, store.query.columns), store.names, shown)
+
+
+def _written(how: Callable[[str, DataType], str], column: int, kind: DataType) -> Scalar:
+    """A text over a column, as a scalar."""
+    text = how("\0", kind)
+    if text == "\0":
+        return Col(column)
+    pieces = tuple(text.split("\0"))
+    return Opaque(pieces, (Col(column),) * (len(pieces) - 1))
 
 
 def _simplified(spark: SparkSession, definition: Definition, query: Query) -> Query:
@@ -177,11 +206,11 @@ def _taken(query: Query) -> str | None:
     return None
 
 
-def _incomparable(schema: StructType) -> str | None:
+def _incomparable(schema: StructType, columns: Collection[str] | None = None) -> str | None:
     """A sentence that names a column whose values Spark cannot compare, or None."""
     for field in schema.fields:
         kind = field.dataType.simpleString()
-        if not orderable(kind):
+        if (columns is None or field.name in columns) and not orderable(kind):
             return f"the column {field.name} is of type {kind}, and Spark compares no such values"
     return None
 

@@ -10,7 +10,8 @@ from viewkeeper.algebra.nodes import NEW, SIGNED, Table
 from viewkeeper.engine.runner import Runner
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT
-from viewkeeper.lake.feeds import net_change
+from viewkeeper.lake.comparing import has_maps
+from viewkeeper.lake.feeds import net_change, summed
 from viewkeeper.lake.sources import Source, at, version
 from viewkeeper.plan.groups import net_rows
 from viewkeeper.plan.present import signed_change
@@ -47,5 +48,15 @@ def between(spark: SparkSession, store: Source, shape: Store, old: int, now: int
         runner.bind(Table(leaf.name, leaf.names, SIGNED), frame.toDF(*shape.columns, "weight"))
         new = Table(leaf.name, leaf.names, NEW)  # which rows are the first depends on all
         runner.bind(new, lambda: at(runner.spark, store, now, list(shape.columns)))
-        rows = runner.frame(net_rows(signed))
+        rows = runner.frame(signed)
+        if any(has_maps(field.dataType) for field in rows.schema.fields):
+            rows = _summed(rows)
+        else:
+            rows = runner.frame(net_rows(signed))
         return jvm.move_frame(spark, rows.toDF(*rows.columns[:-1], WEIGHT))
+
+
+def _summed(signed: DataFrame) -> DataFrame:
+    """The net change of rows with maps, whose entries keep their order."""
+    numbered = signed.toDF(*(f"c{i}" for i in range(len(signed.columns) - 1)), WEIGHT)
+    return summed(numbered, numbered.schema.fields[:-1]).toDF(*signed.columns)

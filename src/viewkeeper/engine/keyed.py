@@ -14,6 +14,7 @@ from viewkeeper.engine.lookups import MOST_VALUES, SMALL_TABLE
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import lookup
 from viewkeeper.lake.arrow import UnusualError, arrow_schema
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import at, quoted
 
 _MOST_ROWS = 200_000
@@ -31,7 +32,7 @@ def rows_with(spark: SparkSession, pin: Pin, sought: pa.Table, keys: Sequence[st
     if not keys:
         return frame.toArrow().cast(schema)
     others = [f"g{i}" for i in range(len(keys))]
-    taken = spark.createDataFrame(wanted.rename_columns(others)).distinct()
+    taken = local_frame(spark, wanted.rename_columns(others)).distinct()
     same = F.lit(True)
     for name, other in zip(keys, others, strict=True):
         same = same & frame[quoted(name)].eqNullSafe(taken[other])

@@ -29,6 +29,7 @@ from viewkeeper.lake.arrow import (
     summed,
 )
 from viewkeeper.lake.lanes import OP, Patch
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import at, quoted
 
 GONE, COME, COPIES = "__gone", "__come", "__copies"
@@ -143,7 +144,7 @@ class Overlay:
         return old if columns is None else old.select([quoted(c) for c in columns])
 
     def _local(self, spark: SparkSession, rows: pa.Table) -> DataFrame:
-        return spark.createDataFrame(rows, schema=self.pin.schema(self.names))
+        return local_frame(spark, rows, self.pin.schema(self.names))
 
     def after(
         self, rows: pa.Table, columns: Sequence[str], limits: Mapping[str, pa.Array]

@@ -27,6 +27,7 @@ from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import lookup
 from viewkeeper.lake.arrow import WEIGHT, UnusualError
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.scan import duck_type, scan
 from viewkeeper.recursive.layout import TAG, Columns, Layout
 from viewkeeper.recursive.task import PREFIX, Task
@@ -197,7 +198,7 @@ class DriverDesk:
 
     def frame(self, sql: str) -> DataFrame:
         """The rows of a query as a frame."""
-        return self.runner.spark.createDataFrame(self.result(sql))
+        return local_frame(self.runner.spark, self.result(sql))
 
 
 @cache

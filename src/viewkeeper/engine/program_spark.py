@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from viewkeeper.engine.runner import Runner
 from viewkeeper.lake.arrow import arrow_schema
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.recursive.errors import ProgramError
 from viewkeeper.recursive.task import PREFIX
 
@@ -58,7 +59,7 @@ class SparkDesk:
 
     def bind_rows(self, name: str, rows: pa.Table, schema: StructType) -> None:
         """Makes rows on the driver known under a name."""
-        self.bind(name, self.spark.createDataFrame(rows, schema=schema))
+        self.bind(name, local_frame(self.spark, rows, schema))
         self._rows[name] = rows
 
     def define(self, name: str, sql: str, *, lazy: bool) -> None:

@@ -39,6 +39,7 @@ from viewkeeper.engine.situation import Situation, learn, metadata_of
 from viewkeeper.engine.sizes import row_count
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import stores
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import Source
 from viewkeeper.lake.stores import OP, Patch
 from viewkeeper.plan.bags import BagStore
@@ -143,7 +144,7 @@ def _typed(runner: Runner, task: Task, rows: pa.Table | DataFrame) -> DataFrame:
     if isinstance(rows, DataFrame):
         return rows
     empty = runner.spark.createDataFrame([], schema).schema
-    return runner.spark.createDataFrame(rows, schema=empty)
+    return local_frame(runner.spark, rows, empty)
 
 
 def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: Choice) -> None:

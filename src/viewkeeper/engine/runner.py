@@ -28,6 +28,7 @@ from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema
 from viewkeeper.lake.lookup import Files
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.plan.cuts import MANY_SCANS, shared_parts
 from viewkeeper.plan.small import small_parts
 
@@ -235,7 +236,7 @@ class Runner:
 
     def local(self, rows: pa.Table, schema: Any) -> DataFrame:
         """A local relation: its rows are on the driver, and reading them is no job."""
-        return self.spark.createDataFrame(rows, schema=schema)
+        return local_frame(self.spark, rows, schema)
 
     def _settle(self, query: Query) -> None:
         """The settings that fit a query: other ones if all its rows are on the driver."""

@@ -14,7 +14,8 @@ from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
 from viewkeeper.lake import history, log, tips
 from viewkeeper.lake.arrow import UnusualError
-from viewkeeper.lake.sources import Source, at, comparable
+from viewkeeper.lake.comparing import comparable
+from viewkeeper.lake.sources import Source, at
 from viewkeeper.plan.shapes import Store
 from viewkeeper.plan.steps import store_leaf
 

@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
 
 from viewkeeper.lake import arrow, history, jvm
 from viewkeeper.lake.arrow import WEIGHT
+from viewkeeper.lake.comparing import comparable
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.history import Action
-from viewkeeper.lake.sources import Source, comparable, is_variant, quoted
+from viewkeeper.lake.sources import Source, quoted
 from viewkeeper.lake.spans import Span, look
 from viewkeeper.records import InvalidOptionError
 
@@ -140,8 +142,8 @@ def net_change(
     frame = _by_spark(spark, span)
     if frame is None:
         return Feed("none", local=schema.empty_table().rename_columns(names))
-    if any(is_variant(field) for field in span.fields):
-        return Feed(how, frame=frame.toDF(*names))
+    if any("variant" in field.dataType.simpleString() for field in span.fields):
+        return Feed(how, frame=frame.toDF(*names))  # Arrow has no such type
     if size * _EXPANDS <= limit_bytes:
         return Feed(how, local=_collect(source, frame, schema).rename_columns(names))
     if size <= limit_bytes or how == "files":  # whole files were read for what may be a few rows
@@ -241,13 +243,21 @@ def _netted(span: Span, pieces: list[tuple[DataFrame, Column]]) -> DataFrame:
         part = frame.select(*columns, times.alias(WEIGHT))
         whole = part if whole is None else whole.unionAll(part)
     assert whole is not None, "a change without files has been answered before"
-    keys = [F.expr(comparable(f)).alias(f"k{n}") for n, f in enumerate(span.fields)]
-    values = [F.first(name).alias(f.name) for f, name in zip(span.fields, columns, strict=True)]
-    if any(is_variant(field) for field in span.fields):
-        summed = whole.groupBy(*keys).agg(*values, F.sum(WEIGHT).alias(WEIGHT))
+    return summed(whole, span.fields)
+
+
+def summed(signed: DataFrame, fields: Sequence[StructField]) -> DataFrame:
+    """One row per distinct row of the columns, with the sum of its weights if that is not zero."""
+    columns = [quoted(field.name) for field in fields]
+    keys = [comparable(field) for field in fields]
+    weight = F.sum(WEIGHT).alias(WEIGHT)
+    if keys == columns:
+        net = signed.groupBy(*columns).agg(weight)
     else:
-        summed = whole.groupBy(*columns).agg(F.sum(WEIGHT).alias(WEIGHT))
-    return summed.select(*columns, WEIGHT).where(F.col(WEIGHT) != 0)
+        named = [F.expr(key).alias(f"__key{n}") for n, key in enumerate(keys)]
+        values = [F.first(name).alias(f.name) for f, name in zip(fields, columns, strict=True)]
+        net = signed.groupBy(*named).agg(*values, weight)
+    return net.select(*columns, WEIGHT).where(F.col(WEIGHT) != 0)
 
 
 def _files(taken: object) -> dict[tuple[str, str], str]:

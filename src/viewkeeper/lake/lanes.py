@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField
 from viewkeeper.lake import jvm, lookup, patching
 from viewkeeper.lake.arrow import UnusualError
 from viewkeeper.lake.log import TakenError
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.open_tables import (
     fills,
     fitted,
@@ -288,7 +289,7 @@ def _fitted_frame(frame: DataFrame, base: Any) -> DataFrame:
 
 
 def _frame(spark: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
-    return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    return local_frame(spark, rows) if isinstance(rows, pa.Table) else rows
 
 
 def _dq(name: str) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from viewkeeper.lake.sources import quoted
@@ -41,6 +42,22 @@ def type_sql(kind: DataType) -> str:
         fields = (f"{quoted(f.name)}:{type_sql(f.dataType)}" for f in kind.fields)
         return f"struct<{','.join(fields)}>"
     return str(kind.simpleString())
+
+
+def local_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Rows on the driver as a frame. PySpark takes nested columns only if they are whole: not cut
+    from longer ones, and not without any part.
+
+    Examples
+    --------
+    >>> rows = pa.table({"a": [[{"n": 1}], None]})
+    >>> local_frame(spark, rows.slice(1)).collect()                           # doctest: +SKIP
+    [Row(a=None)]
+    """
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
+        whole = rows.take(pa.array(range(rows.num_rows), pa.int64()))
+        rows = whole if whole.num_rows else rows.schema.empty_table()
+    return spark.createDataFrame(rows, schema=schema)
 
 
 def coded(column: pa.ChunkedArray) -> tuple[pa.Array, pa.ChunkedArray]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.lake import jvm, tips
@@ -134,24 +134,6 @@ def quoted(part: str) -> str:
     '`a``b`'
     """
     return "`" + part.replace("`", "``") + "`"
-
-
-def is_variant(field: StructField) -> bool:
-    """Whether a column's values cannot even be grouped."""
-    return bool(field.dataType.typeName() == "variant")
-
-
-def comparable(field: StructField) -> str:
-    """SQL for what tells a column's values apart; of a variant its text and its types.
-
-    >>> from pyspark.sql.types import LongType, VariantType
-    >>> comparable(StructField("a", LongType()))
-    '`a`'
-    >>> comparable(StructField("v", VariantType()))
-    'struct(to_json(`v`), schema_of_variant(`v`))'
-    """
-    name = quoted(field.name)
-    return f"struct(to_json({name}), schema_of_variant({name}))" if is_variant(field) else name
 
 
 def version(spark: SparkSession, source: Source) -> int:

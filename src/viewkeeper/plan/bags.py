@@ -58,8 +58,11 @@ class CountStore:
         return self.names
 
 
+@dataclass(frozen=True)
 class BagStore(CountStore):
     """The store of a view as a bag of its rows."""
+
+    shown: tuple[Scalar, ...] = ()  # the view's columns from the store's, if not as they are
 
     def build(self) -> Query:
         """The rows of the store, from scratch."""
@@ -68,11 +71,8 @@ class BagStore(CountStore):
 
     def visible(self, store: Query) -> Query:
         """The view's rows, from the store's."""
-        return repeated(store, self.query.columns)
-
-    def weighted(self, store: Query) -> Query:
-        """The view's rows with their counts as weights, from the store's."""
-        return Project(store, columns_up_to(len(self.names) + 1), (*self.query.columns, WEIGHT))
+        rows = repeated(store, self.query.columns)
+        return Project(rows, self.shown, rows.columns) if self.shown else rows
 
     def refresh(self, changed: Collection[str]) -> Refresh:
         """The steps of an incremental refresh."""

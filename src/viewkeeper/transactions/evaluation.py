@@ -17,6 +17,7 @@ from viewkeeper.engine.overlay import Overlay
 from viewkeeper.graph import with_upstream
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT, repeated
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.records import Record
 from viewkeeper.transactions.applying import table_part
 from viewkeeper.transactions.constraints import Constraint, Proofs, check_incremental
@@ -239,5 +240,5 @@ def shown(spark: SparkSession, name: str, change: pa.Table, schema: Any) -> Show
     for sign in (-1, 1):
         times = pc.max_element_wise(pc.multiply(weight, sign), 0)
         parts.append(repeated(change.select(columns), times))
-    frames = [spark.createDataFrame(rows, schema=schema) for rows in parts]
+    frames = [local_frame(spark, rows, schema) for rows in parts]
     return Shown(name, frames[0], frames[1], (parts[1].num_rows, parts[0].num_rows))

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema, repeated, summed
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import at, quoted
 from viewkeeper.transactions.errors import StatementError
 from viewkeeper.transactions.reading import Clause, Merge, parts_of, shortened, unquoted
@@ -124,7 +125,7 @@ class MergeStep:
     def _views(self, own: SparkSession, target: DataFrame, source: pa.Table) -> None:
         target.createOrReplaceTempView("__vk_target")
         schema = StructType(list(self.schema.fields)).add(_ROW, "long")
-        own.createDataFrame(source, schema=schema).createOrReplaceTempView("__vk_source")
+        local_frame(own, source, schema).createOrReplaceTempView("__vk_source")
 
     def _rows(self, own: SparkSession, kind: str) -> pa.Table | None:
         text = self._sql(kind)

@@ -20,6 +20,7 @@ from viewkeeper.engine.overlay import counted_rows
 from viewkeeper.errors import ViewKeeperError
 from viewkeeper.frontend import DuplicateOutputColumnError
 from viewkeeper.lake.errors import ConflictError
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import quoted
 from viewkeeper.records import InvalidQueryError
 from viewkeeper.transactions import reading
@@ -140,7 +141,7 @@ def arriving(
     rows = fitted(rows, into)
     computed = into.computed(given)
     if computed and rows.num_rows:
-        frame = spark.createDataFrame(rows, schema=into.pin.schema(into.columns))
+        frame = local_frame(spark, rows, into.pin.schema(into.columns))
         items = [f"{computed.get(n) or quoted(n)} AS {quoted(n)}" for n in into.columns]
         rows = fitted(asked(lambda: frame.selectExpr(*items).toArrow(), text), into)
     return stored(rows, into)
@@ -182,7 +183,7 @@ def insert_step(spark: SparkSession, into: Target, given: Any) -> Step:
         rows, columns = rows_from(given, into, zone)
         if all(f.name in columns or into.default(f) == "NULL" for f in into.fields):
             return InsertRows(into, arriving(spark, rows, into, columns, text))
-        given = spark.createDataFrame(rows, schema=into.pin.schema(into.columns))
+        given = local_frame(spark, rows, into.pin.schema(into.columns))
         named = {name: quoted(name) for name in columns}
     checked = may_lose(spark)
     items = _with_lost(into, _items(into, named), named, checked)

@@ -21,6 +21,7 @@ from viewkeeper.errors import UnknownTableError, ViewKeeperError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT, repeated
 from viewkeeper.lake.errors import LostHistoryError
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import Source, find, quoted, version
 from viewkeeper.records import InvalidOptionError, Record, named
 from viewkeeper.transactions.manager import Host
@@ -259,7 +260,7 @@ def _local(spark: SparkSession, frame: DataFrame, rows: pa.Table, sign: int) -> 
     names = rows.schema.names[:-1]
     schema = frame.schema.fields[:-1]
     made = repeated(rows.select(names), times)
-    return spark.createDataFrame(made, schema=type(frame.schema)(list(schema)))
+    return local_frame(spark, made, type(frame.schema)(list(schema)))
 
 
 def _repeated(frame: DataFrame, sign: int) -> DataFrame:

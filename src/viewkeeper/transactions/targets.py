@@ -17,7 +17,7 @@ from viewkeeper.engine.vector import Pin
 from viewkeeper.errors import UnknownColumnError, suggestion
 from viewkeeper.lake.arrow import WEIGHT, arrow_schema, repeated
 from viewkeeper.lake.lanes import OP
-from viewkeeper.lake.nested import as_arrow, loosened, type_sql
+from viewkeeper.lake.nested import as_arrow, local_frame, loosened, type_sql
 from viewkeeper.lake.sources import GENERATED, IDENTITY, quoted
 from viewkeeper.transactions.errors import RowError, UnsupportedTableError
 
@@ -253,7 +253,7 @@ def _check_expressions(
 ) -> None:
     times = pa.array([1] * more.num_rows, pa.int64())
     rows = repeated(more.select(overlay.names), times)
-    frame = spark.createDataFrame(rows, schema=overlay.pin.schema(overlay.names))
+    frame = local_frame(spark, rows, overlay.pin.schema(overlay.names))
     for key, text in checks.items():
         try:
             wrong = frame.where(f"NOT coalesce(({text}), false)").first()

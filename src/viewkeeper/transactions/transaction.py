@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
+from viewkeeper.lake.nested import local_frame
 from viewkeeper.lake.sources import Source
 from viewkeeper.records import Record
 from viewkeeper.transactions.errors import StatementError, TransactionError
@@ -244,7 +245,7 @@ class Transaction:
         found = read_query(self._spark, text, query)
         schema = found.definition.schema
         rows = self._rows(found).rename_columns(schema.names)
-        return self._spark.createDataFrame(rows, schema=schema)
+        return local_frame(self._spark, rows, schema)
 
     def _rows(self, reading: Reading) -> pa.Table:
         """The rows of a query in the state so far; its tables are noted as read, and those that

@@ -19,8 +19,8 @@ from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import postorder, tables
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.frontend import Definition, read
+from viewkeeper.frontend.comparing import as_entries, as_maps, has_maps
 from viewkeeper.frontend.jvm import orderable
-from viewkeeper.lake.comparing import as_entries, as_maps, has_maps
 from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.plan.prune import prune

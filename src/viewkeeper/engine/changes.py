@@ -8,9 +8,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from viewkeeper.algebra.nodes import NEW, SIGNED, Table
 from viewkeeper.engine.runner import Runner
+from viewkeeper.frontend.comparing import has_maps
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT
-from viewkeeper.lake.comparing import has_maps
 from viewkeeper.lake.feeds import net_change, summed
 from viewkeeper.lake.sources import Source, at, version
 from viewkeeper.plan.groups import net_rows

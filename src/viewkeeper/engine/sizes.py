@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from viewkeeper.algebra.nodes import Query
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.vector import Pin
+from viewkeeper.frontend.comparing import comparable
 from viewkeeper.lake import history, log, tips
 from viewkeeper.lake.arrow import UnusualError
-from viewkeeper.lake.comparing import comparable
 from viewkeeper.lake.sources import Source, at
 from viewkeeper.plan.shapes import Store
 from viewkeeper.plan.steps import store_leaf

@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
+from viewkeeper.frontend.comparing import comparable
 from viewkeeper.lake import arrow, history, jvm
 from viewkeeper.lake.arrow import WEIGHT
-from viewkeeper.lake.comparing import comparable
 from viewkeeper.lake.errors import LostHistoryError
 from viewkeeper.lake.history import Action
 from viewkeeper.lake.sources import Source, quoted

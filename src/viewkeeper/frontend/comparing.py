@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
-from viewkeeper.lake.sources import quoted
+from viewkeeper.frontend.definition import quoted
 
 
 def comparable(field: StructField) -> str:

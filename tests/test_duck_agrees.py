@@ -165,6 +165,8 @@ def test_decimals_have_the_digits_of_spark() -> None:
         (("substring(", ", 0, 2)"), [pa.string()]),
         (("year(", ")"), [pa.timestamp("us")]),
         (("CAST('2024/01/02' AS DATE)",), []),
+        (("(", " >= X'')"), [pa.binary()]),
+        (("X'61FF'",), []),
     ],
 )
 def test_what_is_left_to_spark(parts: tuple[str, ...], kinds: list[pa.DataType]) -> None:

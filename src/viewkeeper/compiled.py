@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, NullType, StructType
 
 from viewkeeper.algebra.nodes import Empty, Project, Query, Table
 from viewkeeper.algebra.scalars import NULL, Col, Opaque, Scalar
@@ -19,7 +19,7 @@ from viewkeeper.algebra.sql import to_sql
 from viewkeeper.algebra.walk import postorder, tables
 from viewkeeper.errors import UnknownTableError
 from viewkeeper.frontend import Definition, read
-from viewkeeper.frontend.comparing import as_entries, as_maps, has_maps
+from viewkeeper.frontend.comparing import as_shown, as_stored, is_stored_otherwise
 from viewkeeper.frontend.jvm import orderable
 from viewkeeper.plan.bags import COUNT, BagStore
 from viewkeeper.plan.groups import GroupStore
@@ -29,6 +29,7 @@ from viewkeeper.plan.rough import in_order, unordered_part
 from viewkeeper.plan.shapes import Store, bag_store, store_of
 from viewkeeper.plan.stable import unstable_part
 from viewkeeper.plan.steps import OWN_NAMES, store_leaf
+from viewkeeper.plan.untyped import doubtful
 from viewkeeper.records import InvalidQueryError
 
 _MISSING = (
@@ -111,7 +112,7 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     _check_stored(definition.schema, query)
     kinds = [f.dataType for f in definition.schema.fields]
     blocked = definition.unsupported or definition.volatile
-    others = [f.name for f in definition.schema.fields if not _only_maps(f.dataType)]
+    others = [f.name for f in definition.schema.fields if not _but_for_maps(f.dataType)]
     blocked = blocked or _incomparable(definition.schema, others)  # maps can be grouped
     if definition.query is None:
         names = tuple(definition.schema.names)
@@ -129,28 +130,29 @@ def compile_view(spark: SparkSession, query: str | DataFrame) -> Compiled:
     root = store.group if isinstance(store, GroupStore) else None
     unstable = unstable_part(narrow, root) or unordered_part(narrow, root)
     blocked = blocked or definition.unstable or unstable or _taken(narrow)
+    blocked = blocked or _untyped(spark, definition, narrow)
     ordered = in_order(narrow, root)
     if ordered is not narrow:
         store = bag_store(ordered) if isinstance(store, BagStore) else store_of(ordered)
     if isinstance(store, BagStore):
-        return Compiled(definition, _without_maps(store, kinds), blocked)
+        return Compiled(definition, _comparable(store, kinds), blocked)
     incomparable = _incomparable(definition.schema)
     if incomparable and isinstance(store, GroupStore):  # groups are found by their keys alone
         incomparable = _incomparable(_schema(spark, definition, store.build()), store.keys)
     return Compiled(definition, store, blocked, incomparable)
 
 
-def _only_maps(kind: DataType) -> bool:
+def _but_for_maps(kind: DataType) -> bool:
     """Whether values of a type could be sorted if its maps were arrays."""
-    return has_maps(kind) and orderable(kind.simpleString().replace("map<", "array<"))
+    return orderable(kind.simpleString().replace("map<", "array<"))
 
 
-def _without_maps(store: BagStore, kinds: list[DataType]) -> BagStore:
-    """The store, with arrays of their entries in the place of maps."""
-    if not any(map(has_maps, kinds)):
+def _comparable(store: BagStore, kinds: list[DataType]) -> BagStore:
+    """The store, with values that Spark can compare in the place of those that it cannot."""
+    if not any(map(is_stored_otherwise, kinds)):
         return store
-    items = tuple(_written(as_entries, i, kind) for i, kind in enumerate(kinds))
-    shown = tuple(_written(as_maps, i, kind) for i, kind in enumerate(kinds))
+    items = tuple(_written(as_stored, i, kind) for i, kind in enumerate(kinds))
+    shown = tuple(_written(as_shown, i, kind) for i, kind in enumerate(kinds))
     return BagStore(Project(store.query, items, store.query.columns), store.names, shown)
 
 
@@ -170,7 +172,20 @@ def _simplified(spark: SparkSession, definition: Definition, query: Query) -> Qu
     if not any(isinstance(q, Empty) or NULL in getattr(q, "items", ()) for q in postorder(found)):
         return found
     kinds = [f.dataType for f in _schema(spark, definition, found).fields]
-    return found if kinds == [f.dataType for f in definition.schema.fields] else query
+    same = kinds == [f.dataType for f in definition.schema.fields]
+    return found if same and not _untyped(spark, definition, found) else query
+
+
+def _untyped(spark: SparkSession, definition: Definition, query: Query) -> str | None:
+    """A sentence that names a column by which Spark could not join, or None."""
+    for part in doubtful(query):
+        for field in _schema(spark, definition, part).fields:
+            if isinstance(field.dataType, NullType):
+                return (
+                    f"the column {field.name} is NULL and has no type, and rows are compared by it;"
+                    " write CAST(NULL AS …)"
+                )
+    return None
 
 
 def _schema(spark: SparkSession, definition: Definition, query: Query) -> StructType:
@@ -193,9 +208,9 @@ def _check_stored(schema: StructType, query: str | DataFrame) -> None:
 
 
 def _can_hold(spark: SparkSession, definition: Definition, store: Store) -> bool:
-    """Whether a Delta table can hold the columns that readers of the view do not see, too."""
-    fields = _schema(spark, definition, store.build()).fields
-    return not any(_NOT_STORED.search(f.dataType.simpleString()) for f in fields)
+    """Whether a Delta table can hold all columns as they are, and find rows by them."""
+    kinds = [f.dataType.simpleString() for f in _schema(spark, definition, store.build()).fields]
+    return not any(_NOT_STORED.search(kind) or "void" in kind for kind in kinds)
 
 
 def _taken(query: Query) -> str | None:

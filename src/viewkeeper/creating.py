@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -96,8 +96,9 @@ class Wanted:
             )
 
     def text(self, compiled: Compiled) -> str:
-        """The query as SQL."""
-        if isinstance(self.query, str):
+        """The query as SQL that any session understands."""
+        found = compiled.definition
+        if isinstance(self.query, str) and not (found.of_session and found.query):
             return self.query
         if compiled.definition.query is None:
             raise NotIncrementalError(
@@ -120,6 +121,10 @@ def create(views: Views, wanted: Wanted) -> RefreshReport:
     _check_name(views.spark, name, old, wanted.replace)
     compiled = compile_view(views.spark, wanted.query)
     wanted.check_compiled(compiled)
+    text = wanted.text(compiled)
+    if compiled.names and text != wanted.query:  # the text names no views of Spark's
+        wanted = replace(wanted, query=text)
+        compiled = compile_view(views.spark, text)
     record = _record(views, wanted, name, compiled, start)
     _check_others(views.spark, record, old)
     if old is not None:

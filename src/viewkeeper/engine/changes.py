@@ -8,7 +8,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from viewkeeper.algebra.nodes import NEW, SIGNED, Table
 from viewkeeper.engine.runner import Runner
-from viewkeeper.frontend.comparing import has_maps
+from viewkeeper.frontend.comparing import is_stored_otherwise
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import WEIGHT
 from viewkeeper.lake.feeds import net_change, summed
@@ -49,7 +49,7 @@ def between(spark: SparkSession, store: Source, shape: Store, old: int, now: int
         new = Table(leaf.name, leaf.names, NEW)  # which rows are the first depends on all
         runner.bind(new, lambda: at(runner.spark, store, now, list(shape.columns)))
         rows = runner.frame(signed)
-        if any(has_maps(field.dataType) for field in rows.schema.fields):
+        if any(is_stored_otherwise(field.dataType) for field in rows.schema.fields):
             rows = _summed(rows)
         else:
             rows = runner.frame(net_rows(signed))

@@ -28,7 +28,7 @@ from viewkeeper.engine.sure_text import UnsureError
 from viewkeeper.lake import jvm
 from viewkeeper.lake.arrow import arrow_schema
 from viewkeeper.lake.lookup import Files
-from viewkeeper.lake.nested import local_frame
+from viewkeeper.lake.nested import can_collect, local_frame
 from viewkeeper.plan.cuts import MANY_SCANS, shared_parts
 from viewkeeper.plan.small import small_parts
 
@@ -166,6 +166,7 @@ class Runner:
         if given > self.most_given:
             raise HeavyError(f"Spark would have to be given {given:,} rows of the driver")
         frame = self.frame(self._cut(query))
+        self.small = self.small and can_collect(frame)
         if self.small:
             try:
                 rows = (frame if self.tiny(query) else frame.limit(self.most_rows + 1)).toArrow()

@@ -1,12 +1,21 @@
-"""What Spark can compare, in the place of the values that it cannot: maps and variants.
+"""What Spark can compare, in the place of the values that it cannot.
 
 Spark groups rows by maps, but gives them back with their entries in another order, which functions
-such as ``map_keys`` show. An array of the entries as they stand gives the same map again.
+such as ``map_keys`` show. An array of the entries as they stand gives the same map again. Variants
+it does not even group. NULL without a type (VOID) is nothing that a table can hold.
 """
 
 from __future__ import annotations
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    NullType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from viewkeeper.frontend.definition import quoted
 
@@ -25,34 +34,34 @@ def comparable(field: StructField) -> str:
     return _text(quoted(field.name), field.dataType, "key")
 
 
-def has_maps(kind: DataType) -> bool:
-    """Whether a type is a map or has one inside.
+def is_stored_otherwise(kind: DataType) -> bool:
+    """Whether ``as_stored`` changes values of a type.
 
     >>> from pyspark.sql.types import LongType
-    >>> [has_maps(k) for k in (LongType(), ArrayType(MapType(LongType(), LongType())))]
+    >>> [is_stored_otherwise(k) for k in (LongType(), ArrayType(MapType(LongType(), LongType())))]
     [False, True]
     """
-    return as_entries("x", kind) != "x"
+    return as_stored("x", kind) != "x"
 
 
-def as_entries(sql: str, kind: DataType) -> str:
-    """A value of SQL with arrays in the place of its maps.
+def as_stored(sql: str, kind: DataType) -> str:
+    """A value of SQL with arrays in the place of its maps, and a type for each NULL.
 
     >>> from pyspark.sql.types import LongType
-    >>> as_entries("m", MapType(LongType(), LongType()))
-    'map_entries(m)'
+    >>> as_stored("m", MapType(LongType(), LongType())), as_stored("n", NullType())
+    ('map_entries(m)', 'CAST(n AS BOOLEAN)')
     """
-    return _text(sql, kind, "entries")
+    return _text(sql, kind, "stored")
 
 
-def as_maps(sql: str, kind: DataType) -> str:
-    """The value of a type again, from what ``as_entries`` gives.
+def as_shown(sql: str, kind: DataType) -> str:
+    """The value of a type again, from what ``as_stored`` gives.
 
     >>> from pyspark.sql.types import LongType
-    >>> as_maps("a", ArrayType(MapType(LongType(), LongType())))
+    >>> as_shown("a", ArrayType(MapType(LongType(), LongType())))
     'transform(a, __e0 -> map_from_entries(__e0))'
     """
-    return _text(sql, kind, "maps")
+    return _text(sql, kind, "shown")
 
 
 def _text(x: str, kind: DataType, to: str, depth: int = 0) -> str:
@@ -72,10 +81,12 @@ def _text(x: str, kind: DataType, to: str, depth: int = 0) -> str:
             _text(f"{e}.{name}", part, to, depth + 1)
             for name, part in (("key", kind.keyType), ("value", kind.valueType))
         )
-        pairs = x if to == "maps" else f"map_entries({x})"
+        pairs = x if to == "shown" else f"map_entries({x})"
         if (key, value) != (f"{e}.key", f"{e}.value"):
             pairs = f"transform({pairs}, {e} -> struct({key} AS key, {value} AS value))"
-        return f"map_from_entries({pairs})" if to == "maps" else pairs
+        return f"map_from_entries({pairs})" if to == "shown" else pairs
+    if isinstance(kind, NullType) and to != "key":
+        return "NULL" if to == "shown" else f"CAST({x} AS BOOLEAN)"
     if isinstance(kind, VariantType) and to == "key":
         return f"struct(to_json({x}), schema_of_variant({x}))"
     return x

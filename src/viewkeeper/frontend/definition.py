@@ -89,6 +89,8 @@ class Definition:
     complete : bool
         Whether ``sources`` and ``stands_for`` have all that the result depends on, but for what
         makes it volatile.
+    of_session : bool
+        Whether the query reads a temporary view, which other sessions do not have.
     """
 
     query: Query | None
@@ -100,6 +102,7 @@ class Definition:
     unstable: str | None = None
     stands_for: tuple[str, ...] = ()
     complete: bool = True
+    of_session: bool = False
 
     def to_sql(self) -> str:
         """The query as Spark SQL text, over the full names of its sources."""

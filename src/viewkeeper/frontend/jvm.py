@@ -91,6 +91,7 @@ class Jvm:
         self.root = spark._jvm
         self._inherits: dict[str, bool] = {}
         self._functions: dict[str, bool] = {}
+        self.of_session = False  # whether a temporary view is read
         self.stands_for: list[str] = []  # the texts of the views and SQL functions in plans
 
     def named(self, path: str) -> Any:
@@ -156,6 +157,7 @@ class Jvm:
         for node in walk(plan):
             if node.nodeName() == "View":
                 self._check_settings(node.desc())
+                self.of_session = self.of_session or bool(node.isTempView())
                 if not node.desc().properties().contains(OURS):
                     text = option(node.desc().viewText()) or node.child().canonicalized().toString()
                     self.stands_for.append(f"{node.desc().identifier().toString()}: {text}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from typing import Any
 
 from viewkeeper.algebra.nodes import Empty, Literal, Plus, Project, Query, Table, Unnest
-from viewkeeper.algebra.scalars import Col, Opaque, Scalar
+from viewkeeper.algebra.scalars import NULL, Col, Opaque, Scalar
 from viewkeeper.algebra.scope import Column
 from viewkeeper.frontend.definition import SourceRef
 from viewkeeper.frontend.frames import Frame
@@ -18,6 +19,8 @@ ONE_ROW = Literal(("one",), ((1,),))
 STAND_IN = "__vk_stand_in"  # in the metadata of an empty relation that stands for a table
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _LONG_RANGE = 100
+_MOST_GIVEN = 1000
+_GIVEN = {"ParallelCollectionRDD", "PythonRDD", "MapPartitionsRDD"}  # what createDataFrame makes
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -39,7 +42,12 @@ def relation(plan: Any, kind: str, sources: dict[str, SourceRef], jvm: Jvm) -> F
         )
     sources[source.name] = source
     names = tuple(str(a.name()) for a in attributes)
-    return Frame(Table(source.name, names), tuple(expr_id(a) for a in attributes))
+    query: Query = Table(source.name, names)
+    if "void" in str(plan.schema().simpleString()):
+        kinds = [str(a.dataType().simpleString()) for a in attributes]
+        items_ = tuple(NULL if kind == "void" else Col(i) for i, kind in enumerate(kinds))
+        query = Project(query, items_, names)
+    return Frame(query, tuple(expr_id(a) for a in attributes))
 
 
 def _is_hidden(attribute: Any) -> bool:
@@ -135,10 +143,33 @@ def rows(plan: Any, jvm: Jvm, sources: dict[str, SourceRef]) -> Frame:
     table = stand_in(attributes, sources)
     if table is not None:
         return table
+    return _given(attributes, items(plan.data()), jvm)
+
+
+def session_rows(plan: Any, jvm: Jvm) -> Frame:
+    """The few rows that a user made a DataFrame of, which become part of the query."""
+    lineage = set(re.findall(r"(\w+)\[\d+\]", str(plan.rdd().toDebugString())))
+    if not lineage <= _GIVEN:
+        raise Unsupported(
+            "Rows that only this session holds, and that it computed from other rows (an RDD, a"
+            " checkpoint), have no translation; save them as a table."
+        )
+    frame = jvm.named("org.apache.spark.sql.classic.Dataset").ofRows(jvm.spark._jsparkSession, plan)
+    data = list(frame.limit(_MOST_GIVEN + 1).collect())
+    if len(data) > _MOST_GIVEN:
+        raise Unsupported(
+            f"A DataFrame of more than {_MOST_GIVEN} rows (createDataFrame) cannot be part of a"
+            " view; save it as a table."
+        )
+    converters = jvm.object("org.apache.spark.sql.catalyst.CatalystTypeConverters")
+    convert = converters.createToCatalystConverter(plan.schema())
+    return _given(items(plan.output()), [convert.apply(row) for row in data], jvm)
+
+
+def _given(attributes: list[Any], data: list[Any], jvm: Jvm) -> Frame:
     names = tuple(str(a.name()) for a in attributes)
     ids = tuple(expr_id(a) for a in attributes)
     types = [a.dataType() for a in attributes]
-    data = items(plan.data())
     kinds = [str(t.catalogString()) for t in types]
     if not data:
         nothing: Query = Empty(tuple(Column(n) for n in names))
@@ -163,11 +194,17 @@ def _selected(data: list[Any], types: list[Any], names: tuple[str, ...], jvm: Jv
     literal = jvm.named("org.apache.spark.sql.catalyst.expressions.Literal")
     found: Query | None = None
     for row in data:
-        texts = [str(literal(row.get(i, t), t).sql()) for i, t in enumerate(types)]
+        texts = [_literal_text(literal(row.get(i, t), t), t) for i, t in enumerate(types)]
         one = Project(ONE_ROW, tuple(Opaque((t,), ()) for t in texts), names)
         found = one if found is None else Plus(found, one)
     assert found is not None
     return found
+
+
+def _literal_text(literal: Any, type_: Any) -> str:
+    """A value as text; a decimal's has only the digits that the value needs."""
+    text, kind = str(literal.sql()), str(type_.sql())
+    return f"CAST({text} AS {kind})" if "DECIMAL" in kind else text
 
 
 def _is_plain(kind: str) -> bool:

@@ -48,11 +48,11 @@ _TRANSPARENT = (
     "EventTimeWatermark",
     "ReturnAnswer",
     "PipeOperator",
+    "CollectMetrics",
 )
 _BY_COLUMNS = "the first by the order of their columns"
 _LIMITS = ("GlobalLimit", "LocalLimit", "Offset")
 _WORDS = {
-    "LogicalRDD": "Rows that only this session holds (createDataFrame, an RDD)",
     "ExternalRDD": "An RDD",
     "MapInPandas": "mapInPandas",
     "MapInArrow": "mapInArrow",
@@ -143,6 +143,8 @@ class Plans:
                 raise Unsupported("A stream as a source has no translation; read the table itself.")
             case _ if kind in RELATIONS:
                 return leaves.relation(plan, kind, self.sources, self.jvm)
+            case "LogicalRDD":
+                return leaves.session_rows(plan, self.jvm)
             case "Sample":
                 raise Unsupported(
                     "A sample (TABLESAMPLE) has no translation.", "TABLESAMPLE takes rows by chance"

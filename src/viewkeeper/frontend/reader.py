@@ -80,6 +80,7 @@ def read(spark: Any, query: Any, *, check: bool = True) -> Definition:
     definition = Definition(
         result, plans.sources, schema, found, None, _each_once(plans), unstable, texts
     )
+    definition = replace(definition, of_session=jvm.of_session)
     return _checked(spark, definition) if check else definition
 
 

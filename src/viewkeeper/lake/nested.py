@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from viewkeeper.lake.sources import quoted
@@ -58,6 +60,22 @@ def local_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None =
         whole = rows.take(pa.array(range(rows.num_rows), pa.int64()))
         rows = whole if whole.num_rows else rows.schema.empty_table()
     return spark.createDataFrame(rows, schema=schema)
+
+
+def can_collect(frame: DataFrame) -> bool:
+    """Whether PySpark brings the rows of a frame to the driver as Arrow's: not a column that is
+    always NULL and said never to be, which is what ``explode(array())`` has.
+
+    Examples
+    --------
+    >>> can_collect(spark.sql("SELECT explode(array()) AS a"))                # doctest: +SKIP
+    False
+    """
+    try:
+        to_arrow_schema(frame.schema, timezone="UTC")
+    except (ValueError, PySparkException):
+        return False
+    return True
 
 
 def coded(column: pa.ChunkedArray) -> tuple[pa.Array, pa.ChunkedArray]:

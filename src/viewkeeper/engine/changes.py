@@ -48,11 +48,9 @@ def between(spark: SparkSession, store: Source, shape: Store, old: int, now: int
         runner.bind(Table(leaf.name, leaf.names, SIGNED), frame.toDF(*shape.columns, "weight"))
         new = Table(leaf.name, leaf.names, NEW)  # which rows are the first depends on all
         runner.bind(new, lambda: at(runner.spark, store, now, list(shape.columns)))
-        rows = runner.frame(signed)
+        rows = runner.frame(net_rows(signed))
         if any(is_stored_otherwise(field.dataType) for field in rows.schema.fields):
-            rows = _summed(rows)
-        else:
-            rows = runner.frame(net_rows(signed))
+            rows = _summed(runner.frame(signed))
         return jvm.move_frame(spark, rows.toDF(*rows.columns[:-1], WEIGHT))
 
 

@@ -228,11 +228,11 @@ def _cast(e: exp.Cast, kinds: tuple[pa.DataType, ...]) -> pa.DataType:
                 [exp.DataTypeParam(this=exp.Literal.number(n)) for n in (precision, scale)],
             )
         else:
-            raise UnsureError(type(e).__name__)  # sqlglot cannot write all that it reads
+            raise UnsureError(type(e).__name__)
         if inner in _DIGITS:
             inner = pa.decimal128(_DIGITS[inner], 0)
         if not pa.types.is_decimal(inner) or scale < inner.scale:
-            raise UnsureError(type(e).__name__)  # sqlglot cannot write all that it reads
+            raise UnsureError(type(e).__name__)
         return pa.decimal128(precision, scale)
     width = _WIDTHS.get(to.this.value)
     # DuckDB also reads 1.5, which it rounds, and 1_000 and 0x10

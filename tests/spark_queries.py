@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spark_values import ARRAY, NUMBERS, ROUGH, TYPES, Column, Relation, Table, Values
+from spark_values import ARRAY, MAP, NUMBERS, ROUGH, TYPES, Column, Relation, Table, Values
 
 __all__ = ["Generator", "Table"]
 
@@ -67,7 +67,7 @@ class Generator(Values):
         columns, items = [], []
         for c in keep:
             columns.append(Column(self.new(), c.type))
-            change = c.type in TYPES and self.random.random() < 0.4
+            change = c.type in (MAP, *TYPES) and self.random.random() < 0.4
             items.append(self.value(s.columns, c.type, f"{a}.") if change else f"{a}.{c.name}")
         listed = ", ".join(f"{e} AS {c.name}" for e, c in zip(items, columns, strict=True))
         where = f" WHERE {self.predicate(s.columns, a + '.')}" if self.random.random() < 0.6 else ""

@@ -13,6 +13,7 @@ ARRAY = "ARRAY<INT>"
 STRUCT = "STRUCT<x: INT, y: STRING>"
 TYPES = (*NUMBERS, "STRING", "DATE", "BOOLEAN", "TIMESTAMP", "BINARY", ARRAY, STRUCT)
 _OFTEN = (6, 6, 6, 6, 6, 6, 6, 2, 2, 3, 3)  # of the types
+MAP = "MAP<INT, INT>"  # carried along, and never compared
 ROUGH = "ROUGH"  # a double whose last digits depend on the order of addition
 
 
@@ -35,7 +36,7 @@ class Relation:
     @property
     def exact(self) -> list[Column]:
         """The columns that can be compared."""
-        return [c for c in self.columns if c.type != ROUGH]
+        return [c for c in self.columns if c.type not in (MAP, ROUGH)]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Values:
         for i in range(r.randint(2, 3)):
             types = ["INT", r.choice(("INT", "STRING"))]
             types += r.choices(TYPES, _OFTEN, k=r.randint(0, 2))
+            types += [MAP] if r.random() < 0.12 else []
             columns = tuple(Column(f"k{j}", t) for j, t in enumerate(types))
             options = r.choice(
                 ("", "", "", " feed off", " deletion vectors", " feed off deletion vectors")
@@ -100,6 +102,8 @@ class Values:
                 return r.choice(
                     ("array()", "array(1)", "array(2, 1)", "array(1, CAST(NULL AS INT))")
                 )
+            case _ if type_ == MAP:
+                return r.choice(("map()", "map(1, 2)", "map(2, 1)", "map(1, NULL, 2, 1)"))
             case _ if type_ == STRUCT:
                 return f"named_struct('x', {self.literal('INT')}, 'y', {self.literal('STRING')})"
             case "DATE":
@@ -167,8 +171,9 @@ class Values:
             made = [
                 f"coalesce({x}, {y})",
                 f"CASE WHEN {p} THEN {x} ELSE {y} END",
-                f"nullif({x}, {y})",
             ]
+            if type_ != MAP:
+                made.append(f"nullif({x}, {y})")
             if type_ in NUMBERS:
                 made += [
                     f"CAST({x} + {y} AS {type_})",
@@ -205,6 +210,12 @@ class Values:
             some = self.value(columns, "INT", q, 0)
             made += [f"array({some})", f"transform({x}, e -> e + 1)", f"sort_array({x})"]
             made += [f"filter({x}, e -> e > 1)", f"array_union({x}, {y})", f"concat({x}, {y})"]
+        if type_ == "INT" and MAP in of:
+            made += [f"size({of[MAP]})", f"try_element_at({of[MAP]}, 1)"]
+        if type_ == ARRAY and MAP in of:
+            made += [f"map_keys({of[MAP]})", f"map_values({of[MAP]})"]
+        if type_ == MAP:
+            made.append(f"map_filter({x}, (k, v) -> v > 1)")
         if type_ == STRUCT:
             some = self.value(columns, "INT", q, 0)
             made.append(f"named_struct('x', {some}, 'y', {self.value(columns, 'STRING', q, 0)})")
@@ -215,7 +226,7 @@ class Values:
         if depth and r.random() < 0.25:
             a, b = (self.predicate(columns, q, 0) for _ in range(2))
             return r.choice((f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})"))
-        exact = [c for c in columns if c.type != ROUGH]
+        exact = Relation("", columns).exact
         if not exact:
             return "true"
         c = r.choice(exact)

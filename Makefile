@@ -65,7 +65,7 @@ bench: java env  ## a refresh against recomputing, by hand, and DuckDB, at TPC-H
 	$(PY) tools/bench.py --scale 1 --rounds 5
 
 bench-large: java env  ## the same at scale 10, ten times the change
-	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000 --builds 2
+	$(PY) tools/bench.py --scale 10 --rounds 3 --orders 1000 --builds 2 --memory 8g
 
 bench-growth: java env  ## the same change at scale 1 and at scale 10
 	$(PY) tools/bench_growth.py

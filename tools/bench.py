@@ -40,10 +40,12 @@ WITH o AS (SELECT o_orderkey, o_custkey, o_orderstatus, {sign} AS w
            FROM orders_changes),
      l AS (SELECT l_orderkey, l_extendedprice, l_discount, l_quantity, {sign} AS w
            FROM lineitem_changes),
-     d AS (SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, o.w AS w
+     d AS (SELECT /*+ BROADCAST(o) */
+             o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, o.w AS w
            FROM o JOIN lineitem ON l_orderkey = o_orderkey
            UNION ALL
-           SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, l.w
+           SELECT /*+ BROADCAST(l) */
+             o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, l.w
            FROM l JOIN orders ON l_orderkey = o_orderkey
            UNION ALL
            SELECT o_custkey, o_orderstatus, l_extendedprice, l_discount, l_quantity, -(o.w * l.w)
@@ -65,12 +67,14 @@ WHEN NOT MATCHED THEN INSERT *"""
 class Bench:
     """One lake, its contenders, and what they took."""
 
-    def __init__(self, scale: float, data: Path, orders: int, builds: int = 1) -> None:
+    def __init__(
+        self, scale: float, data: Path, orders: int, builds: int = 1, memory: str = "4g"
+    ) -> None:
         self.orders = orders
         self.builds = builds
         self.lake = data / f"bench-lake-{scale:g}"
         shutil.rmtree(self.lake, ignore_errors=True)
-        self.keeper = vk.connect(self.lake, SETTINGS)
+        self.keeper = vk.connect(self.lake, SETTINGS | {"spark.driver.memory": memory})
         self.spark = self.keeper.spark
         tpch.load(self.spark, tpch.generate(scale, data))
         self.seconds: dict[str, list[float]] = {}
@@ -150,10 +154,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--orders", type=int, default=100, help="new orders in each round")
     parser.add_argument("--builds", type=int, default=4, help="how often the view is made")
+    parser.add_argument("--memory", default="4g", help="of the driver; 8g for scale 10")
     parser.add_argument("--data", type=Path, default=ROOT / "data")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    bench = Bench(options.scale, options.data, options.orders, options.builds)
+    bench = Bench(options.scale, options.data, options.orders, options.builds, options.memory)
     bench.setup()
     for n in range(options.rounds + 1):
         bench.round(n)

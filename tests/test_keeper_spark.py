@@ -390,6 +390,29 @@ def test_rows_that_a_query_cannot_take(keeper: vk.Keeper) -> None:
     keeper.drop_view("shop.quotients")
 
 
+def test_a_table_that_spark_cannot_broadcast(keeper: vk.Keeper) -> None:
+    """Spark takes a table for small and has no room for it: it is joined otherwise."""
+    spark, query = keeper.spark, "SELECT v, w FROM shop.left_ JOIN shop.right_ USING (k)"
+    spark.sql(f"CREATE TABLE shop.left_ (k INT, v INT) {FEED}")
+    spark.sql(f"CREATE TABLE shop.right_ (k INT, w INT) {FEED}")
+    spark.sql("INSERT INTO shop.left_ SELECT id % 3, id FROM range(10)")
+    spark.sql("INSERT INTO shop.right_ SELECT id, id FROM range(3)")
+    spark.conf.set("spark.sql.maxBroadcastTableSize", "10")
+    spark.conf.set("spark.viewkeeper.driver", "false")
+    try:
+        with pytest.raises(Exception, match="Cannot broadcast"):
+            spark.sql(query).collect()
+        keeper.create_view("shop.joined", query)
+        for strategy in ("full", "incremental"):
+            spark.sql("INSERT INTO shop.left_ VALUES (1, 20)")
+            keeper.refresh("shop.joined", strategy=strategy)
+    finally:
+        spark.conf.unset("spark.sql.maxBroadcastTableSize")
+        spark.conf.unset("spark.viewkeeper.driver")
+    same(keeper, "shop.joined", query)
+    keeper.drop_view("shop.joined")
+
+
 def test_nothing_is_computed_while_nothing_changes(keeper: vk.Keeper) -> None:
     """Nor for a view that is always computed in full: what it reads has no new version."""
     spark = keeper.spark

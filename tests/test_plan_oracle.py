@@ -85,11 +85,16 @@ def test_one_term_per_changed_input() -> None:
 def test_the_choice_follows_what_refreshes_took() -> None:
     prior = choose(2_000_000, 10_000_000, Timing(), driver=False)
     assert prior.strategy == "full"
-    fast = Timing(full=4.0, incremental=0.25)
+    elsewhere = Timing(incremental=0.1)  # small changes are fast, which says nothing of this one
+    assert choose(2_000_000, 10_000_000, elsewhere, driver=False).strategy == "full"
+    fast = Timing(full=4.0, spark=0.25)
     assert choose(2_000_000, 10_000_000, fast, driver=False).strategy == "incremental"
     assert choose(2_000_000, 10_000_000, Timing()).strategy == "incremental"
     learned = Timing().learned("full", seconds=100.0, predicted=1.0)
     assert 1.0 < learned.full <= 2.0, "one slow refresh counts, but not for all"
+    assert Timing().learned(prior.way, 1.0, 1.0) == Timing()
+    heavy = choose(10, 10_000_000, Timing(), driver=False)
+    assert heavy.way == "spark" and Timing().learned("spark", 9.0, 1.0).spark > 1.0
     assert "2,000,000 changed of 10,000,000" in prior.reason
 
 

@@ -19,7 +19,7 @@ from viewkeeper.closures import Asked
 from viewkeeper.compiled import Compiled, compile_view
 from viewkeeper.definitions import reads
 from viewkeeper.engine import programs
-from viewkeeper.engine.failures import computing
+from viewkeeper.engine.failures import computing, with_room
 from viewkeeper.engine.refresh import build_frame
 from viewkeeper.engine.runner import Runner
 from viewkeeper.engine.situation import learn_build, source_names
@@ -28,7 +28,7 @@ from viewkeeper.errors import UnknownTableError
 from viewkeeper.graph import check_cycle, downstream
 from viewkeeper.lake import jvm, stores
 from viewkeeper.lake.errors import ConflictError, NotDeltaError
-from viewkeeper.lake.sources import find, quoted
+from viewkeeper.lake.sources import Source, find, quoted
 from viewkeeper.names import current, full_name
 from viewkeeper.plan.choose import Timing
 from viewkeeper.records import (
@@ -246,16 +246,21 @@ def _build(views: Views, record: Record, compiled: Compiled) -> RefreshReport:
     metadata = {"view": record.id, "refresh": 0, "strategy": "full", "sources": sources}
     metadata["names"] = compiled.names
     metadata["timing"] = Timing().as_dict()
-    with Runner(spark) as runner, computing(record.label, "Nothing was made."):
-        tag, properties = None, None
-        if record.program:  # programs read whole tables
-            frame, tag = programs.first_rows(runner, record, compiled, pins)
-            properties = stores.WHOLE_FILES
-        else:
-            frame = build_frame(runner, compiled, pins, record.sql)
-        made = stores.create(
-            spark, record.store, frame, metadata=metadata, properties=properties, partition=tag
-        )
+
+    def fill(spark: SparkSession) -> Source:
+        with Runner(spark) as runner:
+            tag, properties = None, None
+            if record.program:  # programs read whole tables
+                frame, tag = programs.first_rows(runner, record, compiled, pins)
+                properties = stores.WHOLE_FILES
+            else:
+                frame = build_frame(runner, compiled, pins, record.sql)
+            return stores.create(
+                spark, record.store, frame, metadata=metadata, properties=properties, partition=tag
+            )
+
+    with computing(record.label, "Nothing was made."):
+        made = with_room(spark, fill)
     seconds = (datetime.datetime.now() - start).total_seconds()
     if not record.program:
         learn_build(record, pins, seconds)

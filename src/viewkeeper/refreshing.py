@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from viewkeeper.compiled import Compiled
 from viewkeeper.engine import programs
-from viewkeeper.engine.failures import computing
+from viewkeeper.engine.failures import computing, with_room
 from viewkeeper.engine.order import SkippedError, in_order
 from viewkeeper.engine.refresh import refresh
 from viewkeeper.engine.vector import Vector
@@ -84,7 +84,7 @@ def _refresh(
         jvm.with_settings(views.spark, record.settings) as spark,
         computing(record.label, "The view is as it was before."),
     ):
-        return refresh(spark, record, compiled, vector, insist, ways)
+        return with_room(spark, lambda s: refresh(s, record, compiled, vector, insist, ways))
 
 
 def _upstream_failed(record: Record) -> RefreshFailedError:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from viewkeeper.lake import jvm
 from viewkeeper.records import QueryFailedError
+
+T = TypeVar("T")
+
+# Spark took a table for small enough to send to all tasks, and it was not.
+_TOO_LARGE = re.compile(r"build and broadcast|[Cc]annot broadcast the table|execute broadcast in")
+_NO_BROADCASTS = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
 
 
 @contextmanager
@@ -32,6 +45,26 @@ def computing(label: str, then: str) -> Iterator[None]:
             f"Spark cannot compute {label} from the rows that there are: {reason(error)}",
             hint=f"{then} Change these rows, the query, or the setting that Spark names.",
         ) from error
+
+
+def with_room(spark: SparkSession, run: Callable[[SparkSession], T]) -> T:
+    """What ``run`` gives; and if Spark has no room for a table that it would broadcast, what it
+    gives without such joins, which are slower and need no room.
+
+    Examples
+    --------
+    >>> with_room(spark, lambda s: s.sql("SELECT 1").first()[0])              # doctest: +SKIP
+    1
+    """
+    try:
+        return run(spark)
+    except (PySparkException, Py4JJavaError) as error:
+        if not _TOO_LARGE.search(reason(error)):
+            raise
+    assert spark._jvm is not None
+    spark._jvm.System.gc()  # the tables that were broadcast before go with their last reference
+    with jvm.own_session(spark, _NO_BROADCASTS) as other:
+        return run(other)
 
 
 def _of_spark(error: Exception) -> bool:

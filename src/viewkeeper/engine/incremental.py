@@ -151,10 +151,15 @@ def _sizes(runner: Runner, change: Query) -> tuple[int, int]:
 
 def _patch(runner: Runner, query: Query, keys: list[str], found: Situation) -> tuple[Patch, str]:
     """The patch and the lane that fits its size."""
-    rows = runner.compute(query).rows if runner.small else None
-    if rows is None:
-        return Patch(runner.frame(query), keys), "merge"
-    return fitted_patch(rows, keys, found)
+    result = runner.compute(query) if runner.small else None
+    if result is not None and result.rows is not None:
+        return fitted_patch(result.rows, keys, found)
+    much = row_count(found.store) * _OVERWRITE_SHARE
+    if sum(found.feeds[n].inserted + found.feeds[n].deleted for n in found.changed) <= much:
+        return Patch((result and result.frame) or runner.frame(query), keys), "merge"
+    frame = (result or runner.compute(query)).frame  # so many changes may touch much of the store
+    assert frame is not None
+    return Patch(frame, keys), "overwrite" if frame.count() > much else "merge"
 
 
 def fitted_patch(rows: pa.Table, keys: list[str], found: Situation) -> tuple[Patch, str]:

@@ -23,7 +23,7 @@ from viewkeeper.engine.vector import Pin, Vector
 from viewkeeper.lake import compaction, stores
 from viewkeeper.lake.sources import at
 from viewkeeper.lake.stores import Patch
-from viewkeeper.plan.choose import Choice, Timing, choose, on_spark
+from viewkeeper.plan.choose import GIVEN, Choice, Timing, choose
 from viewkeeper.plan.groups import GroupStore
 from viewkeeper.records import NotIncrementalError, Record, RefreshReport
 
@@ -106,7 +106,7 @@ def refresh(
                 ) from None
             report.strategy, report.reason = "full", e
             ways.full(spark, found, report, replace(choice, strategy="full"))
-            learn(found, "incremental", time.perf_counter() - tried, choice)
+            learn(found, choice.way, time.perf_counter() - tried, choice)
     elif not found.ahead and any(old != new for old, new in found.versions.values()):
         report.reason = "the sources' commits net to no change of the columns used"
         empty = Patch(no_rows(), [], only_inserts=True)
@@ -154,7 +154,7 @@ def _full(spark: SparkSession, found: Situation, report: RefreshReport, choice: 
     report.lane = "rewrite"
     before, after, shape = found.store.version, report.version, found.compiled.store
     report.sizes = lambda: store_difference(spark, found.store.source, shape, before, after)
-    learn(found, "full", time.perf_counter() - start, choice)
+    learn(found, choice.way, time.perf_counter() - start, choice)
 
 
 def _why_not(error: Exception) -> str:
@@ -174,7 +174,7 @@ def _incremental(
 ) -> None:
     start = time.perf_counter()
     with Runner(spark) as runner:
-        if not found.strict and choice.full < on_spark(MANY):
+        if not found.strict and choice.full < GIVEN:
             runner.most_given = MANY  # it is faster to compute all than to give Spark so many rows
         made = planned(runner, found)
         report.lookups = made.lookups
@@ -186,7 +186,7 @@ def _incremental(
         before, after, source = found.store.version, report.version, found.store.source
         shape = found.compiled.store
         report.sizes = lambda: store_difference(spark, source, shape, before, after)
-    learn(found, "incremental", time.perf_counter() - start, choice)
+    learn(found, choice.way, time.perf_counter() - start, choice)
 
 
 def _apply(spark: SparkSession, found: Situation, patch: Patch, lane: str, timing: Timing) -> int:

@@ -158,9 +158,9 @@ def metadata_of(found: Situation, timing: Timing, strategy: str) -> dict[str, An
     }
 
 
-def learn(found: Situation, strategy: str, seconds: float, choice: Choice) -> None:
+def learn(found: Situation, way: str, seconds: float, choice: Choice) -> None:
     """What the refresh took, for the next one's prediction; it is in the next commit."""
-    timing = found.timing.learned(strategy, seconds, choice.predicted)
+    timing = found.timing.learned(way, seconds, choice.predicted)
     _TIMINGS[found.record.id] = timing
 
 

@@ -95,7 +95,7 @@ def bind_change(runner: Runner, table: Table, pin: Pin, feed: Feed) -> None:
         runner.small = False
         assert feed.frame is not None
         frame = jvm.move_frame(runner.spark, feed.frame)
-        runner.bind(change, frame.toDF(*columns, WEIGHT))
+        runner.bind(change, runner.kept(frame.toDF(*columns, WEIGHT)))  # it is read at each use
     else:
         rows = feed.local.select([*columns, FEED_WEIGHT]).rename_columns([*columns, WEIGHT])
         runner.bind_rows(change, rows, pin.schema(columns).add(WEIGHT, "long"))
@@ -155,7 +155,7 @@ def _patch(runner: Runner, query: Query, keys: list[str], found: Situation) -> t
     if result is not None and result.rows is not None:
         return fitted_patch(result.rows, keys, found)
     much = row_count(found.store) * _OVERWRITE_SHARE
-    if sum(found.feeds[n].inserted + found.feeds[n].deleted for n in found.changed) <= much:
+    if sum(found.feeds[n].rows for n in found.changed) <= much:
         return Patch((result and result.frame) or runner.frame(query), keys), "merge"
     frame = (result or runner.compute(query)).frame  # so many changes may touch much of the store
     assert frame is not None

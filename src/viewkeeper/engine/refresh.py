@@ -46,7 +46,7 @@ def decide(found: Situation, wanted: str | None = None) -> Choice:
     """The strategy of a refresh; ``wanted`` is what the caller insists on."""
     names = found.changed
     rows = sum(row_count(pin) for pin in found.pins.values())
-    changed = sum(found.feeds[n].inserted + found.feeds[n].deleted for n in names)
+    changed = sum(found.feeds[n].rows for n in names)
     lookups = not (isinstance(found.compiled.store, GroupStore) and found.compiled.store.stored)
     driver = all(found.feeds[n].local is not None for n in names)
     choice = choose(changed, rows, found.timing, lookups=lookups, driver=driver)

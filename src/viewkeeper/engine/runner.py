@@ -177,7 +177,7 @@ class Runner:
             if rows is not None and rows.num_rows <= self.most_rows:
                 return Result(rows, frame.schema)
             self.small = False
-        return Result(None, frame.schema, self._kept(frame))
+        return Result(None, frame.schema, self.kept(frame))
 
     def _cut(self, query: Query) -> Query:
         """The query over the results of parts that Spark would compute many times."""
@@ -190,10 +190,10 @@ class Runner:
             if part in small:
                 self.bind_result(leaf, self.compute(inner))
             else:
-                self.bind(leaf, self._kept(self.frame(inner)))
+                self.bind(leaf, self.kept(self.frame(inner)))
         return substitute(query, done)
 
-    def _kept(self, frame: DataFrame) -> DataFrame:
+    def kept(self, frame: DataFrame) -> DataFrame:
         """The frame, computed once and kept by Spark until the end."""
         kept = frame.persist()
         self._ending.callback(kept.unpersist)

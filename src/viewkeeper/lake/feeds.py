@@ -11,6 +11,7 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
@@ -43,17 +44,20 @@ class Feed:
         The change on the driver: the columns and ``__weight``.
     frame : DataFrame, optional
         The same as a frame, when the change is too large for the driver.
+    most : int, optional
+        No more rows than these came and went, as the log tells of a frame.
 
     Examples
     --------
     >>> feed = Feed("feed", local=pa.table({"a": [1, 2], "__weight": [2, -1]}))
-    >>> feed.inserted, feed.deleted, feed.empty
-    (2, 1, False)
+    >>> feed.inserted, feed.deleted, feed.rows, feed.empty
+    (2, 1, 3, False)
     """
 
     how: Literal["feed", "files", "none"]
     local: pa.Table | None = None
     frame: DataFrame | None = None
+    most: int | None = None
 
     @property
     def inserted(self) -> int:
@@ -66,9 +70,15 @@ class Feed:
         return self._sums[1]
 
     @property
+    def rows(self) -> int:
+        """How many rows came and went; of a large change, which is not read to count it, as many
+        as the log tells of before what cancels out is taken away."""
+        return sum(self._sums) if self.most is None else self.most
+
+    @property
     def empty(self) -> bool:
-        """Whether nothing changed."""
-        return self._sums == (0, 0)
+        """Whether nothing changed; so many rows are taken to change something."""
+        return self.rows == 0
 
     @cached_property
     def _sums(self) -> tuple[int, int]:
@@ -146,7 +156,8 @@ def net_change(
         return Feed(how, frame=frame.toDF(*names))  # Arrow has no such type
     if size * _EXPANDS <= limit_bytes:
         return Feed(how, local=_collect(source, frame, schema).rename_columns(names))
-    if size <= limit_bytes or how == "files":  # whole files were read for what may be a few rows
+    hidden = any(action.get("deletionVector") for action in (*added, *removed))
+    if size <= limit_bytes or hidden or how == "files":  # whole files tell of what may be few rows
         most = limit_bytes // (32 * (len(schema) + 1))
         try:
             some = _collect(source, frame.limit(most + 1), schema)
@@ -156,7 +167,24 @@ def net_change(
             return Feed(how, frame=frame.toDF(*names))
         if some.num_rows <= most and some.nbytes <= limit_bytes:
             return Feed(how, local=some.rename_columns(names))
-    return Feed(how, frame=frame.toDF(*names))
+        return Feed(how, frame=frame.toDF(*names))
+    return Feed(how, frame=frame.toDF(*names), most=_told(span))
+
+
+def _told(span: Span) -> int | None:
+    """How many rows the change feed has, by its files' statistics; None if they do not tell."""
+    folder = span.source.local_path
+    if folder is None or span.moved:
+        return None
+    added, removed = span.data_files
+    counts = [json.loads(a.get("stats") or "{}").get("numRecords") for a in (*added, *removed)]
+    if None in counts:
+        return None
+    try:
+        files = [history.file_path(folder, action) for action in span.change_files]
+        return int(sum(counts) + sum(pq.read_metadata(file).num_rows for file in files))
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def limit(spark: SparkSession) -> int:

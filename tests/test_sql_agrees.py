@@ -272,8 +272,12 @@ GOLDEN: list[tuple[Query, str]] = [
         "SELECT l.a, l.b, r.a AS a_2, r.b AS b_2 FROM R AS l JOIN `ΔS` AS r ON l.a = r.a",
     ),
     (
+        R.distinct() & S.distinct(),
+        "(SELECT s.a, s.b FROM R AS s) INTERSECT (SELECT s.a, s.b FROM S AS s)",
+    ),
+    (
         al.simplify(al.change(R.distinct(), ["R"]).removed),
-        "(SELECT DISTINCT s.a, s.b FROM `∇R` AS s) EXCEPT ALL ((SELECT s.a, s.b FROM R AS s)"
+        "(SELECT s.a, s.b FROM `∇R` AS s) EXCEPT ((SELECT s.a, s.b FROM R AS s)"
         " EXCEPT ALL (SELECT s.a, s.b FROM `∇R` AS s))",
     ),
     (

@@ -205,6 +205,10 @@ class _Writer:
         items = all_of("s", source, source.names)
         return exp.Subquery(this=select(items, source))
 
+    def rows_of(self, q: Query) -> exp.Expr:
+        """An operand that may have its rows more often: how often is not asked."""
+        return self.operand(q.s if isinstance(q, Distinct) and q not in self.named else q)
+
     def query(self, q: Query) -> exp.Expr:
         names = unique_names(q.columns)
         match q:
@@ -222,8 +226,12 @@ class _Writer:
                 return select([renamed(self.scalar(i, column), n) for i, n in new], source)
             case Plus(s, t):
                 return exp.Union(this=self.operand(s), expression=self.operand(t), distinct=False)
+            case Monus(Distinct() as s, t):  # ε(S) ∸ T has a row of S once, if T has it not
+                return exp.Except(this=self.rows_of(s), expression=self.rows_of(t))
             case Monus(s, t):
                 return exp.Except(this=self.operand(s), expression=self.operand(t), distinct=False)
+            case Min(Distinct() as s, t) | Min(s, Distinct() as t):  # once, if both have it
+                return exp.Intersect(this=self.rows_of(s), expression=self.rows_of(t))
             case Min(s, t):
                 return exp.Intersect(
                     this=self.operand(s), expression=self.operand(t), distinct=False

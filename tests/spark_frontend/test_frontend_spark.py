@@ -231,6 +231,8 @@ def test_volatile(spark: Any, query: str, word: str) -> None:
             "recursive",
         ),
         ("SELECT a, (SELECT v FROM one WHERE one.k > r.a) AS v FROM r", "scalar subquery"),
+        ("SELECT b FROM r LEFT JOIN one ON r.a = k AND r.a NOT IN (SELECT a FROM s)", "NOT IN"),
+        ("SELECT a FROM r WHERE int(a IN (SELECT a FROM s)) = 0", "compared with a constant"),
     ],
 )
 def test_unsupported(spark: Any, query: str, word: str) -> None:

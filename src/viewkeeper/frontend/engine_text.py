@@ -29,6 +29,7 @@ _LIKES = {
 # Functions that make a date of others: of constants they are constants.
 _DATES = ("DateAdd", "DateSub", "DateAddYMInterval", "DateAddInterval", "AddMonths", "MakeDate")
 _SYNTAX = ("cast", "extract", "timestampadd", "timestampdiff")
+_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 _FOREIGN = ("Invoke", "NewInstance", "StaticInvoke", "DirectInvoke", "ExternalMapToCatalyst")
 _UDFS = ("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator", "ScalaUDAF", "ApplyFunction")
 
@@ -155,10 +156,15 @@ class EngineText:
     def _micros(self, e: Any) -> Scalar:
         """The microseconds of a timestamp, and back: what time windows are made of."""
         target, source = (str(t.catalogString()) for t in (e.toType(), e.fromType()))
-        function = {"bigint": "unix_micros", "timestamp": "timestamp_micros"}.get(target)
-        if function is None or "timestamp_ntz" in (target, source):
-            raise Unsupported("A time window over TIMESTAMP_NTZ cannot be written back as SQL.")
-        return splice([f"{function}(", self(children(e)[0]), ")"])
+        inner = self(children(e)[0])
+        if source == "timestamp_ntz":  # by way of an interval: no time zone takes part
+            seconds = ["CAST(CAST((", inner, f" - {_EPOCH}) AS INTERVAL SECOND) AS DECIMAL(18,6))"]
+            return splice(["CAST((", *seconds, " * 1000000) AS BIGINT)"])
+        if target == "timestamp_ntz":
+            seconds = ["CAST((CAST(", inner, " AS DECIMAL(20,0)) * 0.000001BD) AS DECIMAL(18,6))"]
+            return splice([f"({_EPOCH} + make_dt_interval(0, 0, 0, ", *seconds, "))"])
+        function = "unix_micros" if target == "bigint" else "timestamp_micros"
+        return splice([f"{function}(", inner, ")"])
 
     def _likes(self, e: Any, like: str, between: str) -> Scalar:
         """LIKE with a list of patterns, as one condition for each."""

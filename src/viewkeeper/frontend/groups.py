@@ -10,7 +10,8 @@ from viewkeeper.algebra.texts import joined, splice
 from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
 from viewkeeper.frontend.functions import aggregates
-from viewkeeper.frontend.jvm import Unsupported, class_name, expr_id, items, walk
+from viewkeeper.frontend.jvm import class_name, expr_id, items, walk
+from viewkeeper.frontend.sessions import merged
 from viewkeeper.frontend.subqueries import attach
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _NAMED = ("Alias", "AttributeReference")
 def group(plans: Plans, plan: Any, below: Frame) -> Frame:
     """Π[select list](Γ[keys; aggregates](Π[keys, arguments](S)))."""
     grouping, listed = items(plan.groupingExpressions()), items(plan.aggregateExpressions())
-    _check_sessions(grouping)
+    below = merged(plans, below, grouping)
     grouping = [e.child() if e.nodeName() == "Alias" else e for e in grouping]
     calls = [e for root in listed for e in walk(root) if e.nodeName() == "AggregateExpression"]
     below, subqueries = attach(plans, below, [*grouping, *calls])
@@ -91,9 +92,3 @@ def _moved(agg: Agg | Opaque, place: dict[int, int]) -> Agg | Opaque:
     if isinstance(agg, Opaque):
         return Opaque(agg.parts, args)
     return Agg(agg.function, args, agg.distinct, agg.type)
-
-
-def _check_sessions(grouping: list[Any]) -> None:
-    for e in grouping:
-        if e.nodeName() in _NAMED and e.metadata().contains("spark.sessionWindow"):
-            raise Unsupported("session_window has no translation.")

@@ -195,7 +195,9 @@ class Jvm:
         plan = self.rule(_CATALYST + "analysis.EliminateView", plan)
         if not self.has(plan, "PLAN_EXPRESSION"):
             return plan
+        plan = self.rule(_OPTIMIZER + "PullOutGroupingExpressions", plan)
         if any(self.has(plan, p) for p in _SUBQUERIES):
+            plan = self.rule(_OPTIMIZER + "SimplifyBinaryComparison", plan)  # x IN (…) = false
             plan = self.rule(_OPTIMIZER + "BooleanSimplification", plan)
         for _ in range(_MOST_ROUNDS):
             before = plan

@@ -33,7 +33,7 @@ from viewkeeper.frontend.expressions import Scalars
 from viewkeeper.frontend.frames import Frame, project
 from viewkeeper.frontend.groups import group
 from viewkeeper.frontend.jvm import Jvm, Unsupported, children, expr_id, items, option, orderable
-from viewkeeper.frontend.subqueries import attach, partnered, single
+from viewkeeper.frontend.subqueries import attach, attach_beside, partnered, single
 from viewkeeper.frontend.windows import windows
 
 RELATIONS = ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
@@ -233,7 +233,8 @@ class Plans:
             )
         if generator.nodeName() == "GeneratorOuter":
             generator = children(generator)[0]
-        text = self.scalars(frame).text(generator)
+        frame, subqueries = attach(self, frame, [generator])
+        text = self.scalars(frame, subqueries).text(generator)
         output = items(plan.generatorOutput())
         names = tuple(str(a.name()) for a in output)
         query = Unnest(frame.query, text, names, bool(plan.outer()))
@@ -291,8 +292,9 @@ class Plans:
         condition = option(plan.condition())
         if kind == "LeftSingle":
             return single(self, left, right, plan)
-        given = [] if condition is None else [condition]
-        left, subqueries = attach(self, left, given)
+        subqueries: dict[int, Scalar] = {}
+        if condition is not None and self.jvm.has(condition, "PLAN_EXPRESSION"):
+            left, right, subqueries = attach_beside(self, left, right, condition, kind)
         both = Frame(Product(left.query, right.query), left.beside(right))
         on = TRUE if condition is None else self.scalars(both, subqueries)(condition)
         s, t = left.query, right.query

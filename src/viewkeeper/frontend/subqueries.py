@@ -17,15 +17,25 @@ from viewkeeper.algebra.scalars import (
     Opaque,
     Scalar,
     conjunction,
+    replace_columns,
 )
 from viewkeeper.frontend.expressions import negated
 from viewkeeper.frontend.frames import Frame
-from viewkeeper.frontend.jvm import Unsupported, children, expr_id, items, option
+from viewkeeper.frontend.jvm import Unsupported, children, expr_id, items, option, walk
 
 if TYPE_CHECKING:
     from viewkeeper.frontend.plans import Plans
 
 _ROWS = Agg("count", (), False, "")
+# The sides, the right one as True, that a join's condition on one side alone filters beforehand.
+_FILTERED = {
+    "Inner": (False, True),
+    "Cross": (False, True),
+    "LeftSemi": (False, True),
+    "LeftOuter": (True,),
+    "LeftAnti": (True,),
+    "RightOuter": (False,),
+}
 _TOO_MANY = "a scalar subquery gave more than one row"
 
 
@@ -41,6 +51,47 @@ def attach(plans: Plans, frame: Frame, exprs: list[Any]) -> tuple[Frame, dict[in
     return frame, found
 
 
+def attach_beside(
+    plans: Plans, left: Frame, right: Frame, condition: Any, kind: str
+) -> tuple[Frame, Frame, dict[int, Scalar]]:
+    """The same for the condition of a join: a subquery that is asked about columns of the right
+    side is a column there.
+
+    Spark takes x NOT IN (T) for true where x is NULL, unless it filters one side by it first.
+    """
+    of_left: dict[int, Scalar] = {}
+    of_right: dict[int, Scalar] = {}
+    conjuncts = list(_conjuncts(condition))
+    for number, e in _subqueries(condition):
+        if number in of_left or number in of_right:
+            continue
+        asked = {expr_id(a) for a in items(e.references().toSeq())}
+        is_right = bool(asked) and asked <= set(right.ids)
+        is_filter = is_right in _FILTERED.get(kind, ()) and any(
+            c.nodeName() == "Not" and children(c)[0].equals(e) for c in conjuncts
+        )
+        if number < 0 and not is_filter:
+            raise Unsupported(
+                "NOT IN in the condition of this join has no translation: whether NULL is in it"
+                " depends on Spark's plan."
+            )
+        if is_right:
+            right, of_right[number] = _column(plans, right, e, number < 0)
+        else:
+            left, of_left[number] = _column(plans, left, e, number < 0)
+    width = left.query.arity
+    moved = {n: replace_columns(v, lambda i: Col(width + i)) for n, v in of_right.items()}
+    return left, right, of_left | moved
+
+
+def _conjuncts(e: Any) -> Iterator[Any]:
+    if e.nodeName() == "And":
+        for part in children(e):
+            yield from _conjuncts(part)
+    else:
+        yield e
+
+
 def _subqueries(root: Any) -> Iterator[tuple[int, Any]]:
     """The subqueries of an expression, NOT IN under a number of its own."""
     stack = [root]
@@ -54,8 +105,16 @@ def _subqueries(root: Any) -> Iterator[tuple[int, Any]]:
             yield expr_id(e.query()), e
         elif kind == "Not" and below[0].nodeName() == "InSubquery":
             yield negated(expr_id(below[0].query())), below[0]
+        elif kind == "EqualTo" and "Literal" in [c.nodeName() for c in below] and _has_in(e):
+            raise Unsupported(  # Spark may make NOT IN of it
+                "IN (SELECT …) in what is compared with a constant has no translation."
+            )
         else:
             stack.extend(reversed(below))
+
+
+def _has_in(e: Any) -> bool:
+    return any(part.nodeName() == "InSubquery" for part in walk(e))
 
 
 def _column(plans: Plans, frame: Frame, e: Any, is_negated: bool) -> tuple[Frame, Scalar]:

@@ -46,7 +46,8 @@ def windows(plans: Plans, plan: Any) -> Frame:
     scalars = plans.scalars(frame)
     keys: list[int] = []
     extra: list[Scalar] = []
-    for e in scalars.of(items(plan.partitionSpec())):
+    partition = scalars.of(items(plan.partitionSpec()))  # more than in OVER, in LATERAL
+    for e in partition:
         if isinstance(e, Col):
             keys.append(e.index)
         else:
@@ -63,9 +64,9 @@ def windows(plans: Plans, plan: Any) -> Frame:
 
     functions: list[Opaque] = []
     rows: list[Opaque] = []  # what stands in rows below, for peers to have the last of
-    listed = items(plan.windowExpressions())
+    listed = [e for e in items(plan.windowExpressions()) if e.nodeName() == "Alias"]
     for e in listed:
-        made = _Function(plans, scalars, children(e)[0], ties)
+        made = _Function(plans, scalars, children(e)[0], ties, partition)
         if made.is_running:
             sum_, place, last = made.running(frame.query.arity + len(rows))
             rows += [sum_, place]
@@ -87,10 +88,12 @@ class _Function:
     it is the frame that knows such rows as peers (RANGE), they stay what they are.
     """
 
-    def __init__(self, plans: Plans, scalars: Scalars, e: Any, ties: Ties) -> None:
+    def __init__(
+        self, plans: Plans, scalars: Scalars, e: Any, ties: Ties, partition: tuple[Scalar, ...]
+    ) -> None:
         self.plans, self.scalars, self.ties = plans, scalars, ties
         self.function, spec = e.windowFunction(), e.windowSpec()
-        self.partition = list(scalars.of(items(spec.partitionSpec())))
+        self.partition = list(partition)
         self.sorts = items(spec.orderSpec())
         self.order = [scalars.order(o) for o in self.sorts]
         self.kind = class_name(self.function)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from viewkeeper.lake.sources import quoted
@@ -47,8 +47,9 @@ def type_sql(kind: DataType) -> str:
 
 
 def local_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """Rows on the driver as a frame. PySpark takes nested columns only if they are whole: not cut
-    from longer ones, and not without any part.
+    """Rows on the driver as a frame; times without a zone stay such, for some of them are none or
+    two in the session's. PySpark takes nested columns only if they are whole: not cut from longer
+    ones, and not without any part.
 
     Examples
     --------
@@ -59,6 +60,8 @@ def local_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None =
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         whole = rows.take(pa.array(range(rows.num_rows), pa.int64()))
         rows = whole if whole.num_rows else rows.schema.empty_table()
+    if schema is None:
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
     return spark.createDataFrame(rows, schema=schema)
 
 

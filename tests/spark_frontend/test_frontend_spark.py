@@ -251,7 +251,7 @@ def test_unsupported_dataframes(spark: Any) -> None:
     cases = {
         "lives in this session": r.select(plus("a").alias("p")),
         "mapInPandas": r.select("a").mapInPandas(lambda batches: batches, "a int"),
-        "only this session holds": spark.createDataFrame([(1, "x")], "a int, b string"),
+        "only this session holds": r.select("a").localCheckpoint(),
         "stream": spark.readStream.table("s"),
     }
     for word, frame in cases.items():

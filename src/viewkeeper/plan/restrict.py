@@ -22,8 +22,15 @@ from viewkeeper.algebra.nodes import (
     Window,
     with_children,
 )
-from viewkeeper.algebra.scalars import Call, Col, columns_of, conjunction, equal_columns
-from viewkeeper.plan.clusters import Part, assemble, cluster
+from viewkeeper.algebra.scalars import (
+    Call,
+    Col,
+    Scalar,
+    columns_of,
+    conjunction,
+    equal_columns,
+)
+from viewkeeper.plan.clusters import Cluster, Part, assemble, cluster
 
 
 def restrict(q: Query, columns: tuple[int, ...], keys: Query) -> Query:
@@ -91,7 +98,27 @@ def _cluster(q: Query, columns: tuple[int, ...], keys: Query) -> Query:
     total = sum(i.arity for i in c.inputs)
     if any(not columns_of(e) for e in wanted):
         return _semi(q, columns, keys)
-    on = conjunction([Call("<=>", (e, Col(total + i))) for i, e in enumerate(wanted)])
     first = c.owner(min(columns_of(wanted[0])))
+    if len({c.owner(k) for e in wanted for k in columns_of(e)}) > 1:
+        return _semi(assemble(c, _narrowed(c, wanted, keys), [first], weight=False), columns, keys)
+    on = conjunction([Call("<=>", (e, Col(total + i))) for i, e in enumerate(wanted)])
     parts = [Part(i, weighted=False) for i in c.inputs]
     return assemble(c, parts, [first], extra=[(keys, on)], weight=False)
+
+
+def _narrowed(c: Cluster, wanted: list[Scalar], keys: Query) -> list[Part]:
+    """The inputs of a cluster, each restricted to what it has of the keys. Joined with whole keys,
+    an input that has a part of them would be multiplied by all others."""
+    parts = []
+    for n, one in enumerate(c.inputs):
+        own = {
+            k: e.index - c.offset(n)
+            for k, e in enumerate(wanted)
+            if isinstance(e, Col) and c.owner(e.index) == n
+        }
+        if own:
+            items = tuple(Col(k) for k in own)
+            some = Distinct(Project(keys, items, tuple(keys.columns[k] for k in own)))
+            one = restrict(one, tuple(own.values()), some)
+        parts.append(Part(one, weighted=False))
+    return parts

@@ -12,13 +12,15 @@ import pytest
 from checks import case, expected
 from plan_checks import check_plan, counted, narrow, run
 from viewkeeper import algebra as al
-from viewkeeper.algebra.nodes import GroupBy, Project, Top
+from viewkeeper.algebra.nodes import GroupBy, Product, Project, Top
 from viewkeeper.algebra.scalars import Col, Opaque
+from viewkeeper.algebra.walk import postorder
 from viewkeeper.plan.choose import Timing, choose
 from viewkeeper.plan.groups import group_store
 from viewkeeper.plan.present import signed_change
 from viewkeeper.plan.prune import prune
 from viewkeeper.plan.pushdown import push_down
+from viewkeeper.plan.restrict import restrict
 from viewkeeper.plan.stable import unstable_part
 from viewkeeper.plan.tops import top_store
 
@@ -165,3 +167,19 @@ def test_aggregates_in_no_fixed_order_are_not_subtracted() -> None:
     assert "collect_list" in str(unstable_part(joined, None))
     ordered = Project(group, (Col(0), Opaque(("sort_array(", ")"), (Col(1),))), ("a", "l"))
     assert unstable_part(ordered.join(R, "left.a = right.a"), None) is None
+
+
+@pytest.mark.parametrize("columns", [(0, 5), (4, 5), (5, 3, 0)])
+def test_keys_of_several_inputs_multiply_nothing_oracle(columns: tuple[int, ...]) -> None:
+    """Keys from both ends of a chain of joins: no input is joined with all of them."""
+    chain = [al.table(n, [f"{n}a", f"{n}b"]) for n in ("R", "S", "T")]
+    q = chain[0].join(chain[1], "Rb = Sa").join(chain[2], "Sb = Ta")
+    keys = al.table("K", [f"k{i}" for i in range(len(columns))])
+    found = restrict(q, columns, keys)
+    assert not any(isinstance(part, Product) for part in postorder(found))
+    pairs = [(1, 1), (1, 2), (2, 1), (2, None), (None, 1), (1, 1)]
+    data = {"R": pairs, "S": pairs, "T": pairs, "K": [(1,) * len(columns), (2,) * len(columns)]}
+    rows = al.evaluate(q, data)
+    sought = set(data["K"])
+    want = {row: n for row, n in rows.items() if tuple(row[i] for i in columns) in sought}
+    assert al.evaluate(found, data) == want

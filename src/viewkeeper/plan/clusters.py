@@ -120,7 +120,7 @@ def assemble(
     for query, condition in extra:
         for j in range(query.arity):
             place[extras_at + j] = (joined.arity if joined else 0) + j
-        left.append(condition)
+        left += conjuncts(condition)
         joined = query if joined is None else Product(joined, query)
         extras_at += query.arity
     todo = list(range(len(c.inputs)))

@@ -230,7 +230,8 @@ class RefreshReport:
     sources : mapping of str to (int, int)
         Each source's version before and after.
     changed_rows, source_rows : int
-        How many rows of the sources changed, of how many.
+        How many rows of the sources changed, of how many; of a change too large for the driver, as
+        many as the log tells of before what cancels out is taken away.
     lookups : list of str
         What was looked up in the sources and the store, by which values of the change.
     compacted : int

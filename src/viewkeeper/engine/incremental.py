@@ -155,11 +155,12 @@ def _patch(runner: Runner, query: Query, keys: list[str], found: Situation) -> t
     if result is not None and result.rows is not None:
         return fitted_patch(result.rows, keys, found)
     much = row_count(found.store) * _OVERWRITE_SHARE
-    if sum(found.feeds[n].rows for n in found.changed) <= much:
-        return Patch((result and result.frame) or runner.frame(query), keys), "merge"
-    frame = (result or runner.compute(query)).frame  # so many changes may touch much of the store
+    many = sum(found.feeds[n].rows for n in found.changed) > much  # they may touch much of it
+    if result is None and not many:
+        return Patch(runner.frame(query), keys), "merge"  # which computes it once
+    frame = (result or runner.compute(query)).frame
     assert frame is not None
-    return Patch(frame, keys), "overwrite" if frame.count() > much else "merge"
+    return Patch(frame, keys), "overwrite" if many and frame.count() > much else "merge"
 
 
 def fitted_patch(rows: pa.Table, keys: list[str], found: Situation) -> tuple[Patch, str]:

@@ -58,7 +58,7 @@ _TIE, _LITTLE = 1.25, 1.0  # building anew must be clearly cheaper, and by secon
 def decide(found: Situation, wanted: str | None = None) -> Choice:
     """The strategy of a refresh; a program may still give up when it has seen the change."""
     rows = sum(row_count(pin) for pin in found.pins.values()) + row_count(found.store)
-    changed = sum(f.inserted + f.deleted for f in found.feeds.values())
+    changed = sum(f.rows for f in found.feeds.values())
     choice = choose(changed, rows, found.timing, driver=_likely_here(found, rows))
     return settled(found, choice, wanted)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 
 from deltalake import DeltaTable
@@ -34,7 +33,7 @@ def row_count(pin: Pin) -> int:
 @lru_cache(maxsize=1024)
 def _counted(path: str, table_id: str, version: int, mark: tips.Mark | None) -> int:
     try:
-        return sum(_rows(add) for add in log.files(path, version).values())
+        return sum(history.row_count(add) or 0 for add in log.files(path, version).values())
     except UnusualError:
         pass
     try:
@@ -43,16 +42,6 @@ def _counted(path: str, table_id: str, version: int, mark: tips.Mark | None) -> 
         return _UNKNOWN
     counts = actions.column("num_records").to_pylist()
     return sum(c for c in counts if c is not None)
-
-
-def _rows(add: history.Action) -> int:
-    """The rows of a file, by its statistics, without those that its deletion vector hides.
-
-    >>> _rows({"stats": '{"numRecords": 5}', "deletionVector": {"cardinality": 2}}), _rows({})
-    (3, 0)
-    """
-    written = json.loads(add.get("stats") or "{}").get("numRecords") or 0
-    return int(written) - int((add.get("deletionVector") or {}).get("cardinality", 0))
 
 
 def store_difference(

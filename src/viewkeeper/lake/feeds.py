@@ -177,14 +177,14 @@ def _told(span: Span) -> int | None:
     if folder is None or span.moved:
         return None
     added, removed = span.data_files
-    counts = [json.loads(a.get("stats") or "{}").get("numRecords") for a in (*added, *removed)]
-    if None in counts:
-        return None
+    rows = [history.row_count(action) for action in (*added, *removed)]
     try:
-        files = [history.file_path(folder, action) for action in span.change_files]
-        return int(sum(counts) + sum(pq.read_metadata(file).num_rows for file in files))
+        for action in span.change_files:  # the log has no statistics of these
+            rows.append(pq.read_metadata(history.file_path(folder, action)).num_rows)
     except (OSError, pa.ArrowException):
         return None
+    told = [n for n in rows if n is not None]
+    return sum(told) if len(told) == len(rows) else None
 
 
 def limit(spark: SparkSession) -> int:

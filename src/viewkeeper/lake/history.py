@@ -180,6 +180,19 @@ def file_path(folder: str, action: Action) -> str:
     return os.path.join(folder, path)
 
 
+def row_count(action: Action) -> int | None:
+    """The rows of a file, without those that its deletion vector hides; None if its statistics do
+    not tell.
+
+    >>> row_count({"stats": '{"numRecords": 5}', "deletionVector": {"cardinality": 2}})
+    3
+    """
+    written = json.loads(action.get("stats") or "{}").get("numRecords")
+    if written is None:
+        return None
+    return int(written) - int((action.get("deletionVector") or {}).get("cardinality", 0))
+
+
 def as_add(action: Action, blank: Action) -> str:
     """An add or a remove as the JSON of an add; ``blank`` has NULL for each partition column.
 

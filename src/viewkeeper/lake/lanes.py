@@ -206,25 +206,19 @@ def merge(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> in
 
 
 def overwrite(spark: SparkSession, source: Source, patch: Patch, stamp: Stamp) -> int:
-    """All rows again: the old ones whose keys are not in the patch, and the upserts."""
+    """All rows again: the old ones whose keys are not in the patch, and the upserts. The patch is
+    read twice."""
     base = jvm.newest(spark, source.location)
     rows = _frame(spark, patch.rows)
-    lazy = not isinstance(patch.rows, pa.Table)
-    if lazy:
-        rows = rows.persist()
-    try:
-        upserts = _fitted_frame(rows.where(F.col(OP) != "D"), base)
-        old = jvm.read_snapshot(spark, base)
-        sought = rows.where(F.col(OP) != "I")
-        keys = sought.select([F.col(quoted(k)).alias(f"__{k}") for k in patch.keys])
-        same = F.lit(True)
-        for key in patch.keys:
-            same = same & old[quoted(key)].eqNullSafe(keys[quoted(f"__{key}")])
-        kept = old.join(keys, same, "left_anti")
-        return _commit(spark, source, base, kept.unionAll(upserts), replace=True, stamp=stamp)
-    finally:
-        if lazy:
-            rows.unpersist()
+    upserts = _fitted_frame(rows.where(F.col(OP) != "D"), base)
+    old = jvm.read_snapshot(spark, base)
+    sought = rows.where(F.col(OP) != "I")
+    keys = sought.select([F.col(quoted(k)).alias(f"__{k}") for k in patch.keys])
+    same = F.lit(True)
+    for key in patch.keys:
+        same = same & old[quoted(key)].eqNullSafe(keys[quoted(f"__{key}")])
+    kept = old.join(keys, same, "left_anti")
+    return _commit(spark, source, base, kept.unionAll(upserts), replace=True, stamp=stamp)
 
 
 def touch(spark: SparkSession, source: Source, patch: Patch | None, stamp: Stamp) -> int:
